@@ -1,0 +1,43 @@
+# make demo   makes .venv, installs, runs the main job on the embedded graph
+# make test   makes .venv, installs, runs all tests
+# make lint   format and style (ruff), types (mypy --strict)
+# make bench  the measurements of results/, here and now
+PYTHON ?= python3
+BIN := .venv/bin
+
+# The public benchmarks, where a copy is at hand: tests and benchmarks that need them are skipped otherwise.
+ifneq ($(wildcard ../shared/data/SHA256SUMS),)
+export NODEPIECE_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/installed
+	$(BIN)/nodepiece demo
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest
+
+lint: .venv/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: .venv/installed-dev
+	$(BIN)/python benchmarks/tokenize.py
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "nodepiece needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/installed-dev: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ .venv/installed
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,3 @@
+"""The tokenizer for knowledge graphs."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""From files to graphs: readers, splits, named benchmarks, the embedded example."""

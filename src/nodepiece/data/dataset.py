@@ -1,0 +1,42 @@
+"""A graph to learn from and facts to be judged by."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodepiece.errors import InputError
+from nodepiece.graph.arrays import IntArray, read_only
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.names import Names
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A split dataset for transductive tasks. Ids and names are those of the training graph."""
+
+    name: str
+    train: KnowledgeGraph
+    valid: IntArray  # (num_valid, 3)
+    test: IntArray  # (num_test, 3)
+    num_unseen: dict[str, int]  # facts of "valid" and "test" left out: they name what train lacks
+
+    def __post_init__(self) -> None:
+        for part in ("valid", "test"):
+            object.__setattr__(self, part, read_only(getattr(self, part)))
+
+    @property
+    def names(self) -> Names:
+        if self.train.names is None:
+            raise InputError(f"dataset {self.name} has no names; read it from files")
+        return self.train.names
+
+    def part(self, split: str) -> IntArray:
+        """The facts of "train", "valid" or "test"."""
+        parts = {"train": self.train.triples, "valid": self.valid, "test": self.test}
+        if split not in parts:
+            raise InputError(f"unknown split {split!r}; it is one of {', '.join(parts)}")
+        return parts[split]
+
+    def all_triples(self) -> IntArray:
+        """Every known fact, which is what filtered ranking leaves out."""
+        return np.concatenate([self.train.triples, self.valid, self.test])

@@ -1,0 +1,71 @@
+"""Writing to disk so that a reader never meets half a file or half a folder."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nodepiece.errors import InputError
+
+
+def temporary_sibling(target: Path) -> Path:
+    """A name beside `target` that nobody else uses, so that a rename stays in one file system."""
+    return target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
+
+
+@contextmanager
+def atomic_file(target: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to; on success it becomes `target`, on failure it goes."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = temporary_sibling(target)
+    try:
+        yield partial
+        sync(partial)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(target: Path, *, marker: str) -> Iterator[Path]:
+    """Yield a temporary folder to fill; on success it becomes `target`, on failure it goes.
+
+    An earlier `target` is replaced only if it holds the file `marker` (it is one of ours) or is
+    empty; anything else is not ours to delete.
+    """
+    if target.exists() and not is_replaceable(target, marker):
+        raise InputError(
+            f"{target} exists and is not a folder written by this command (it has no {marker}); "
+            "choose another output, or remove it yourself"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = temporary_sibling(target)
+    partial.mkdir()
+    try:
+        yield partial
+        for path in partial.rglob("*"):
+            sync(path)
+        if target.exists():
+            old = temporary_sibling(target)
+            target.rename(old)
+            partial.rename(target)
+            shutil.rmtree(old)
+        else:
+            partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def is_replaceable(target: Path, marker: str) -> bool:
+    return target.is_dir() and ((target / marker).is_file() or not any(target.iterdir()))
+
+
+def sync(path: Path) -> None:
+    """Force a file or a folder's entries to disk, so that the rename never gets there first."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""Facts as integers, and pure algorithms on them."""

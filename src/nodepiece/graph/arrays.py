@@ -1,0 +1,19 @@
+"""The array types that stages hand to each other."""
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int32]  # ids, tokens, distances
+LongArray = NDArray[np.int64]  # offsets into arrays that may be longer than 2^31
+FloatArray = NDArray[np.float64]
+
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+
+def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:
+    """The same memory behind a view that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

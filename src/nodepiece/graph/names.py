@@ -1,0 +1,104 @@
+"""What the user calls nodes and relations, kept apart from the ids that the algorithms use."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nodepiece.errors import InputError
+
+INVERSE_PREFIX = "inverse of "
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """Node and relation names; the position in the array is the id. Any UTF-8, spaces included."""
+
+    nodes: pa.LargeStringArray  # (num_nodes,) distinct
+    relations: pa.LargeStringArray  # (num_relations,) distinct, without inverses
+
+    @staticmethod
+    def of(nodes: Sequence[str], relations: Sequence[str]) -> "Names":
+        return Names(pa.array(nodes, pa.large_string()), pa.array(relations, pa.large_string()))
+
+    def node(self, node_id: int) -> str:
+        return self.nodes[int(node_id)].as_py()
+
+    def relation(self, relation_id: int) -> str:
+        """The name of a relation; ids from num_relations on are inverses."""
+        inverse, base = divmod(int(relation_id), len(self.relations))
+        return INVERSE_PREFIX * inverse + self.relations[base].as_py()
+
+    def node_id(self, name: str) -> int:
+        return self._find(name, self.nodes, "node")
+
+    def relation_id(self, name: str) -> int:
+        """The id of a relation name; "inverse of NAME" is understood too."""
+        if name.startswith(INVERSE_PREFIX) and pc.index(self.relations, name).as_py() < 0:
+            base = self._find(name.removeprefix(INVERSE_PREFIX), self.relations, "relation")
+            return base + len(self.relations)
+        return self._find(name, self.relations, "relation")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """One value for all names in their order: two graphs with it agree on every id."""
+        digest = hashlib.sha256()
+        for column in (self.nodes, self.relations):
+            digest.update(f"{len(column)}:".encode())
+            lengths = pc.binary_length(column).cast(pa.int32())
+            digest.update(lengths.to_numpy(zero_copy_only=False).tobytes())
+            digest.update(_text(column))
+        return digest.hexdigest()
+
+    def _find(self, name: str, column: pa.LargeStringArray, kind: str) -> int:
+        position: int = pc.index(column, name).as_py()
+        if position >= 0:
+            return position
+        raise InputError(f"unknown {kind} {name!r}{_suggestion(name, column)}")
+
+
+def _text(column: pa.LargeStringArray) -> memoryview:
+    """The characters of all names, one after the other, without copying them."""
+    if not len(column):
+        return memoryview(b"")
+    offsets = memoryview(column.buffers()[1]).cast("q")
+    start, end = offsets[column.offset], offsets[column.offset + len(column)]
+    return memoryview(column.buffers()[2])[start:end]
+
+
+def _suggestion(name: str, column: pa.LargeStringArray) -> str:
+    """Near misses, so that a typing error is mended in one go."""
+    folded = pc.filter(column, pc.match_substring(column, name, ignore_case=True))
+    close = folded[:5].to_pylist()
+    if not close and len(column) <= 100_000:
+        close = get_close_matches(name, column.to_pylist(), n=3)
+    if not close:
+        return "; names are compared letter by letter, case included"
+    return "; did you mean " + " or ".join(repr(candidate) for candidate in close) + "?"
+
+
+def save_names(names: Names, folder: Path) -> None:
+    """Write nodes.arrow and relations.arrow, uncompressed so that they can be memory-mapped."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for stem, column in (("nodes", names.nodes), ("relations", names.relations)):
+        table = pa.table({"name": column})
+        with pa.ipc.new_file(folder / f"{stem}.arrow", table.schema) as writer:
+            writer.write_table(table)
+
+
+def load_names(folder: Path) -> Names:
+    return Names(_load_column(folder / "nodes.arrow"), _load_column(folder / "relations.arrow"))
+
+
+def _load_column(path: Path) -> pa.LargeStringArray:
+    try:
+        with pa.memory_map(str(path)) as source:
+            column = pa.ipc.open_file(source).read_all()["name"]
+    except (OSError, pa.ArrowInvalid, KeyError) as error:
+        raise InputError(f"cannot read the names in {path}: {error}; write it again") from error
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

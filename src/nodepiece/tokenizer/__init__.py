@@ -1,0 +1,1 @@
+"""Anchors, vocabulary, relational context: every node as a short sequence of pieces."""
