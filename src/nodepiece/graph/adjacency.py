@@ -1,0 +1,148 @@
+"""The edges of every node, both ways, in one compressed array."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit, prange
+
+from nodepiece.graph.arrays import IntArray, LongArray, read_only
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    """Outgoing edges by node, inverses included: fact (h, r, t) is h -r-> t and t -r+R-> h.
+
+    The edges of node v are the slice offsets[v]:offsets[v + 1], in the order of the facts.
+    Parallel edges and self-loops are kept: a self-loop is two edges of its node.
+    """
+
+    offsets: LongArray  # (num_nodes + 1,)
+    neighbours: IntArray  # (num_edges,) where each edge leads
+    relations: IntArray  # (num_edges,) in [0, num_relations)
+    num_relations: int  # direct and inverse
+
+    def __post_init__(self) -> None:
+        for field in ("offsets", "neighbours", "relations"):
+            object.__setattr__(self, field, read_only(getattr(self, field)))
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def degrees(self) -> LongArray:
+        """(num_nodes,) edges of every node: its facts as head plus its facts as tail."""
+        return np.diff(self.offsets)
+
+    def chunks(self, nodes: IntArray) -> LongArray:
+        """Cut `nodes` into consecutive runs of about equal numbers of edges, for the kernels.
+
+        Returns (num_chunks + 1,) positions in `nodes`. Many small runs, so that threads that are
+        handed equal numbers of runs finish together even where one node is a large hub.
+        """
+        return balanced_chunks(self.degrees[nodes])
+
+
+def balanced_chunks(work: LongArray, num_chunks: int = 256) -> LongArray:
+    """Positions that cut a sequence of pieces of work into runs of about equal sums."""
+    done = np.cumsum(work + 1)
+    total = int(done[-1]) if len(done) else 0
+    cuts = np.searchsorted(done, np.arange(1, num_chunks) * (total / num_chunks))
+    return np.concatenate([[0], cuts, [len(work)]]).astype(np.int64)
+
+
+def build_adjacency(graph: KnowledgeGraph) -> Adjacency:
+    """Counting sort of all edges by their node: two passes over the facts, no comparison."""
+    offsets = _count_edges(graph.triples, graph.num_nodes)
+    neighbours, relations = _place_edges(graph.triples, offsets, graph.num_relations)
+    return Adjacency(offsets, neighbours, relations, 2 * graph.num_relations)
+
+
+@njit(cache=True)
+def _count_edges(triples, num_nodes):  # type: ignore[no-untyped-def]
+    offsets = np.zeros(num_nodes + 1, np.int64)
+    for i in range(len(triples)):
+        offsets[triples[i, 0] + 1] += 1
+        offsets[triples[i, 2] + 1] += 1
+    return np.cumsum(offsets)
+
+
+@njit(cache=True)
+def _place_edges(triples, offsets, num_direct):  # type: ignore[no-untyped-def]
+    free = offsets[:-1].copy()  # where the next edge of each node goes
+    neighbours = np.empty(2 * len(triples), np.int32)
+    relations = np.empty(2 * len(triples), np.int32)
+    for i in range(len(triples)):
+        head, relation, tail = triples[i]
+        neighbours[free[head]] = tail
+        relations[free[head]] = relation
+        free[head] += 1
+        neighbours[free[tail]] = head
+        relations[free[tail]] = relation + num_direct
+        free[tail] += 1
+    return neighbours, relations
+
+
+@njit(cache=True)
+def components(offsets, neighbours):  # type: ignore[no-untyped-def]
+    """The connected component of every node: (num_nodes,), numbered by their lowest node id."""
+    num_nodes = len(offsets) - 1
+    component = np.full(num_nodes, -1, np.int32)
+    queue = np.empty(num_nodes, np.int32)
+    num_components = 0
+    for start in range(num_nodes):
+        if component[start] >= 0:
+            continue
+        component[start] = num_components
+        queue[0] = start
+        first, last = 0, 1
+        while first < last:
+            node = queue[first]
+            first += 1
+            for edge in range(offsets[node], offsets[node + 1]):
+                neighbour = neighbours[edge]
+                if component[neighbour] < 0:
+                    component[neighbour] = num_components
+                    queue[last] = neighbour
+                    last += 1
+        num_components += 1
+    return component
+
+
+@njit(parallel=True, cache=True)
+def _distinct_counts(offsets, relations, chunks, num_relations):  # type: ignore[no-untyped-def]
+    counts = np.zeros(len(offsets), np.int64)
+    for chunk in prange(len(chunks) - 1):
+        last_node = np.full(num_relations, -1, np.int32)
+        for node in range(chunks[chunk], chunks[chunk + 1]):
+            for edge in range(offsets[node], offsets[node + 1]):
+                if last_node[relations[edge]] != node:
+                    last_node[relations[edge]] = node
+                    counts[node + 1] += 1
+    return counts
+
+
+@njit(parallel=True, cache=True)
+def _distinct_values(offsets, relations, chunks, num_relations, set_offsets):  # type: ignore[no-untyped-def]
+    values = np.empty(set_offsets[-1], np.int32)
+    for chunk in prange(len(chunks) - 1):
+        last_node = np.full(num_relations, -1, np.int32)
+        for node in range(chunks[chunk], chunks[chunk + 1]):
+            end = set_offsets[node]
+            for edge in range(offsets[node], offsets[node + 1]):
+                if last_node[relations[edge]] != node:
+                    last_node[relations[edge]] = node
+                    values[end] = relations[edge]
+                    end += 1
+            values[set_offsets[node] : end].sort()
+    return values
+
+
+def distinct_relations(adjacency: Adjacency) -> tuple[LongArray, IntArray]:
+    """The set of outgoing relations of every node, ascending, as offsets and values."""
+    chunks = adjacency.chunks(np.arange(adjacency.num_nodes, dtype=np.int32))
+    edges = (adjacency.offsets, adjacency.relations, chunks, adjacency.num_relations)
+    set_offsets = np.cumsum(_distinct_counts(*edges))
+    return set_offsets, _distinct_values(*edges, set_offsets)

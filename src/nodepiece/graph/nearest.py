@@ -1,0 +1,232 @@
+"""The k sources nearest to every node, exactly, without a table of all nodes by all sources."""
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from nodepiece.errors import InputError
+from nodepiece.graph.adjacency import Adjacency
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.hashing import mix
+
+UNREACHED = -1  # in place of a source and its distance where there is none
+MAX_DISTANCE = np.iinfo(np.int16).max
+
+Distances = NDArray[np.int16]  # hops
+
+
+def nearest_sources(
+    adjacency: Adjacency, sources: IntArray, k: int, *, salt: np.uint64 | None
+) -> tuple[IntArray, Distances]:
+    """The k sources nearest to every node, nearest first, equidistant ones by position.
+
+    Returns positions in `sources` and distances in hops, both (num_nodes, k), UNREACHED where
+    fewer than k sources reach the node. Which of several equidistant sources fit into the last
+    slots is decided by one global order (`salt` None: the earlier in `sources`) or by a salted
+    hash of node and source (every node its own order).
+
+    Breadth-first from all sources at once, hop by hop: a node listens to what its neighbours
+    learned in the hop before, and stops after k sources. That loses nothing: if u, the next node
+    on a shortest path from v to source a, did not keep a, then u has k others that come before a
+    for u, and through u they come before a for v too. So distances are exact under either
+    tie-break, and under the global order the chosen sources are exact as well; under the hash
+    the sources are a deterministic choice among those that the neighbours kept.
+
+    Time is at most k * edges, memory num_nodes * k. Nodes write only to their own row, in slots
+    that nobody reads before the next hop: the result is the same for any number of threads.
+    """
+    num_nodes = adjacency.num_nodes
+    nearest = np.full((num_nodes, k), UNREACHED, np.int32)
+    distance = np.full((num_nodes, k), UNREACHED, np.int16)
+    # Slots that a node filled in the last hop: [first, end). Small, as it is read at random.
+    news = np.zeros((num_nodes, 2), np.uint8 if k < 256 else np.int32)
+    if k:
+        nearest[sources, 0] = np.arange(len(sources))
+        distance[sources, 0] = 0
+        news[sources, 1] = 1
+    hop = 0
+    while (listeners := _listeners(adjacency, news, k)).size:
+        hop += 1
+        if hop > MAX_DISTANCE:
+            raise InputError(
+                f"some nodes are more than {MAX_DISTANCE:,} hops away from their nearest anchors; "
+                "choose more anchors"
+            )
+        next_news = news.copy()
+        next_news[:, 0] = news[:, 1]
+        _listen(
+            adjacency.offsets,
+            adjacency.neighbours,
+            listeners,
+            adjacency.chunks(listeners),
+            news,
+            next_news,
+            nearest,
+            distance,
+            np.int16(hop),
+            len(sources),
+            salt is not None,
+            np.uint64(0) if salt is None else salt,
+        )
+        news = next_news
+    return nearest, distance
+
+
+def _listeners(adjacency: Adjacency, news: NDArray[np.integer], k: int) -> IntArray:
+    """Nodes that have room for more sources and may have a neighbour with news."""
+    has_news = news[:, 0] < news[:, 1]
+    has_room = news[:, 1] < k
+    speakers = np.flatnonzero(has_news)
+    if len(speakers) * 16 < len(news):  # few speak: look only at their neighbours
+        touched = np.zeros(len(news), np.bool_)
+        _touch(adjacency.offsets, adjacency.neighbours, speakers, touched)
+        has_room &= touched
+    return np.flatnonzero(has_room).astype(np.int32) if len(speakers) else np.empty(0, np.int32)
+
+
+@njit(cache=True)
+def _touch(offsets, neighbours, nodes, touched):  # type: ignore[no-untyped-def]
+    for node in nodes:
+        for edge in range(offsets[node], offsets[node + 1]):
+            touched[neighbours[edge]] = True
+
+
+@njit(parallel=True, cache=True)
+def _listen(  # type: ignore[no-untyped-def]
+    offsets,
+    neighbours,
+    listeners,
+    chunks,
+    news,
+    next_news,
+    nearest,
+    distance,
+    hop,
+    num_sources,
+    by_hash,
+    salt,
+):
+    """One hop: every listener takes what fits of the sources its neighbours have news of."""
+    k = nearest.shape[1]
+    for chunk in prange(len(chunks) - 1):
+        last_node = np.full(num_sources, -1, np.int32)  # who looked at each source last
+        best = np.empty(k, np.int32)
+        best_key = np.empty(k, np.uint64)  # ascending
+        for i in range(chunks[chunk], chunks[chunk + 1]):
+            node = listeners[i]
+            num_heard = np.int64(news[node, 1])
+            room = k - num_heard
+            for slot in range(num_heard):
+                last_node[nearest[node, slot]] = node
+            found = 0
+            for edge in range(offsets[node], offsets[node + 1]):
+                neighbour = neighbours[edge]
+                for slot in range(news[neighbour, 0], news[neighbour, 1]):
+                    source = nearest[neighbour, slot]
+                    if last_node[source] == node:
+                        continue
+                    last_node[source] = node
+                    key = mix(salt, node, source) if by_hash else np.uint64(source)
+                    if found == room:
+                        if key >= best_key[room - 1]:
+                            continue
+                    else:
+                        found += 1
+                    place = found - 1
+                    while place > 0 and best_key[place - 1] > key:
+                        best_key[place] = best_key[place - 1]
+                        best[place] = best[place - 1]
+                        place -= 1
+                    best_key[place] = key
+                    best[place] = source
+            best[:found].sort()
+            for slot in range(found):
+                nearest[node, num_heard + slot] = best[slot]
+                distance[node, num_heard + slot] = hop
+            next_news[node, 1] = num_heard + found
+
+
+def distances_to_chosen(adjacency: Adjacency, sources: IntArray, chosen: IntArray) -> Distances:
+    """The distance from every node to each of its own chosen sources, UNREACHED without a path.
+
+    chosen: (num_nodes, k) positions in `sources`, each row ascending. Breadth-first search from
+    64 sources at a time, one bit for each, that ends when every wanted pair is met: memory is
+    three words a node, time edges * hops * sources / 64, never a table of nodes by sources.
+    """
+    num_nodes, k = chosen.shape
+    distance = np.full((num_nodes, k), UNREACHED, np.int16)
+    cursor = np.zeros(num_nodes, np.int32)  # first slot of every node in the present batch
+    chunks = adjacency.chunks(np.arange(num_nodes, dtype=np.int32))
+    for start in range(0, len(sources), 64):
+        batch = sources[start : start + 64]
+        bits = np.uint64(1) << np.arange(len(batch), dtype=np.uint64)
+        seen = np.zeros(num_nodes, np.uint64)
+        seen[batch] = bits
+        frontier = seen.copy()
+        missing = _meet(chosen, cursor, frontier, distance, start, 0)
+        for hop in range(1, MAX_DISTANCE + 1):
+            if not missing or not frontier.any():
+                break
+            frontier = _spread(adjacency.offsets, adjacency.neighbours, chunks, frontier, seen)
+            missing = _meet(chosen, cursor, frontier, distance, start, hop)
+        _pass_batch(chosen, cursor, start + 64)
+    return distance
+
+
+@njit(parallel=True, cache=True)
+def _spread(offsets, neighbours, chunks, frontier, seen):  # type: ignore[no-untyped-def]
+    reached = np.zeros_like(frontier)
+    for chunk in prange(len(chunks) - 1):
+        for node in range(chunks[chunk], chunks[chunk + 1]):
+            bits = np.uint64(0)
+            for edge in range(offsets[node], offsets[node + 1]):
+                bits |= frontier[neighbours[edge]]
+            reached[node] = bits & ~seen[node]
+            seen[node] |= bits
+    return reached
+
+
+@njit(parallel=True, cache=True)
+def _meet(chosen, cursor, frontier, distance, start, hop):  # type: ignore[no-untyped-def]
+    """Write down the wanted pairs that this hop reached; return how many are still missing."""
+    num_nodes, k = chosen.shape
+    missing = 0
+    for node in prange(num_nodes):
+        slot = cursor[node]
+        while slot < k and chosen[node, slot] < start + 64:
+            if distance[node, slot] < 0:
+                bit = np.uint64(chosen[node, slot] - start)
+                if (frontier[node] >> bit) & np.uint64(1):
+                    distance[node, slot] = hop
+                else:
+                    missing += 1
+            slot += 1
+    return missing
+
+
+@njit(parallel=True, cache=True)
+def _pass_batch(chosen, cursor, end):  # type: ignore[no-untyped-def]
+    num_nodes, k = chosen.shape
+    for node in prange(num_nodes):
+        while cursor[node] < k and chosen[node, cursor[node]] < end:
+            cursor[node] += 1
+
+
+@njit(parallel=True, cache=True)
+def choose_at_random(num_nodes, num_sources, k, salt):  # type: ignore[no-untyped-def]
+    """k distinct sources for every node, uniformly: (num_nodes, k) int32, each row ascending.
+
+    Floyd's algorithm: for j from the last k positions, draw one of [0, j]; if taken, take j.
+    """
+    chosen = np.empty((num_nodes, k), np.int32)
+    for node in prange(num_nodes):
+        for slot in range(k):
+            j = num_sources - k + slot
+            drawn = np.int32(mix(salt, node, slot) % np.uint64(j + 1))
+            for earlier in range(slot):
+                if chosen[node, earlier] == drawn:
+                    drawn = np.int32(j)
+                    break
+            chosen[node, slot] = drawn
+        chosen[node].sort()
+    return chosen

@@ -1,0 +1,56 @@
+"""The relational context of nodes: which relations leave them (section 3.2)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+
+from nodepiece.graph.adjacency import Adjacency, balanced_chunks, distinct_relations
+from nodepiece.graph.arrays import IntArray, LongArray, read_only
+from nodepiece.graph.hashing import draw_salt, mix
+
+
+@dataclass(frozen=True, eq=False)
+class RelationSets:
+    """All distinct outgoing relations of every node, inverses included, ascending."""
+
+    offsets: LongArray  # (num_nodes + 1,)
+    values: IntArray  # (total,) relation ids
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offsets", read_only(self.offsets))
+        object.__setattr__(self, "values", read_only(self.values))
+
+    def of(self, node: int) -> IntArray:
+        return self.values[self.offsets[node] : self.offsets[node + 1]]
+
+    def sample(self, m: int, padding: int, *, rng: np.random.Generator) -> IntArray:
+        """m distinct relations of every node without replacement: (num_nodes, m), ascending.
+
+        `padding` fills the end of rows of nodes with fewer than m. A node keeps the m relations
+        with the smallest hashes, which is a uniform sample and the same for any thread count.
+        """
+        chunks = balanced_chunks(np.diff(self.offsets))
+        return _sample(self.offsets, self.values, chunks, m, padding, draw_salt(rng))
+
+
+def relation_sets(adjacency: Adjacency) -> RelationSets:
+    return RelationSets(*distinct_relations(adjacency))
+
+
+@njit(parallel=True, cache=True)
+def _sample(offsets, values, chunks, m, padding, salt):  # type: ignore[no-untyped-def]
+    sample = np.full((len(offsets) - 1, m), padding, np.int32)
+    for chunk in prange(len(chunks) - 1):
+        for node in range(chunks[chunk], chunks[chunk + 1]):
+            candidates = values[offsets[node] : offsets[node + 1]]
+            if len(candidates) <= m:
+                sample[node, : len(candidates)] = candidates
+                continue
+            keys = np.empty(len(candidates), np.uint64)
+            for i in range(len(candidates)):
+                keys[i] = mix(salt, node, candidates[i])
+            chosen = candidates[np.argsort(keys)[:m]]
+            chosen.sort()
+            sample[node] = chosen
+    return sample

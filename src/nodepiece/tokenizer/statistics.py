@@ -1,0 +1,149 @@
+"""What a token table is like: distances, shared hashes, use of anchors, memory saved."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from nodepiece.graph.hashing import mix
+from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable
+
+BYTES_PER_PARAMETER = 4  # float32
+
+
+@dataclass(frozen=True)
+class TokenStatistics:
+    """Counts and means over all nodes of a token table."""
+
+    num_nodes: int
+    num_relations: int  # without inverses
+    num_anchors: int
+    anchors_per_node: int  # k
+    relations_per_node: int  # m
+    distance_histogram: dict[int, int]  # hops -> slots
+    mean_distance: float | None  # over all slots that hold an anchor
+    mean_nearest_distance: float | None  # over nodes that reach an anchor
+    max_distance: int | None
+    num_disconnected: int  # nodes that reach no anchor
+    num_short_of_anchors: int  # nodes with fewer than k anchors, the disconnected included
+    mean_relations: float  # distinct outgoing relations of a node, before sampling
+    max_relations: int
+    distinct_anchor_sets: int
+    distinct_with_distances: int  # anchors and how far they are
+    distinct_hashes: int  # and relations: all a node is written with
+    top_anchor_use: float | None  # share of all slots that hold one of the 1 % most used anchors
+    unused_anchors: int
+
+    @property
+    def num_sharing(self) -> int:
+        """How many nodes are too many for every hash to be one node's own."""
+        return self.num_nodes - self.distinct_hashes
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class MemoryComparison:
+    """Bytes of a trained vector for every node, against a vocabulary (the paper's first table)."""
+
+    dim: int
+    full_embedding: int  # num_nodes * dim
+    vocabulary_embedding: int  # (anchors, relations, specials, distances) * dim
+    token_table: int  # integers on disk, never trained
+
+    @property
+    def ratio(self) -> float:
+        return self.full_embedding / self.vocabulary_embedding
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"ratio": self.ratio}
+
+
+def describe_tokens(table: TokenTable) -> TokenStatistics:
+    """One pass over the table for each line; memory a few words a node."""
+    vocabulary, distances = table.vocabulary, table.distances
+    is_anchor = table.anchors < vocabulary.num_anchors  # (num_nodes, k)
+    per_node = is_anchor.sum(axis=1)
+    known = distances[distances != NO_DISTANCE]
+    nearest = distances[:, 0] if distances.shape[1] else known
+    nearest = nearest[nearest != NO_DISTANCE]
+    counts = np.bincount(known) if len(known) else np.empty(0, np.int64)
+    num_relations = np.diff(table.relation_sets.offsets)
+    use = np.bincount(table.anchors[is_anchor], minlength=vocabulary.num_anchors)
+    top = max(1, round(vocabulary.num_anchors / 100))
+    return TokenStatistics(
+        num_nodes=table.num_nodes,
+        num_relations=vocabulary.num_relations // 2,
+        num_anchors=vocabulary.num_anchors,
+        anchors_per_node=table.anchors_per_node,
+        relations_per_node=table.relations_per_node,
+        distance_histogram={hops: int(n) for hops, n in enumerate(counts) if n},
+        mean_distance=float(known.mean(dtype=np.float64)) if len(known) else None,
+        mean_nearest_distance=float(nearest.mean(dtype=np.float64)) if len(nearest) else None,
+        max_distance=int(known.max()) if len(known) else None,
+        num_disconnected=int((per_node == 0).sum()) if table.anchors_per_node else 0,
+        num_short_of_anchors=int((per_node < table.anchors_per_node).sum()),
+        mean_relations=float(num_relations.mean()) if len(num_relations) else 0.0,
+        max_relations=int(num_relations.max(initial=0)),
+        distinct_anchor_sets=count_distinct(table, use_distances=False, use_relations=False),
+        distinct_with_distances=count_distinct(table, use_distances=True, use_relations=False),
+        distinct_hashes=count_distinct(table, use_distances=True, use_relations=True),
+        top_anchor_use=float(np.sort(use)[::-1][:top].sum() / use.sum()) if use.sum() else None,
+        unused_anchors=int((use == 0).sum()),
+    )
+
+
+def compare_memory(table: TokenTable, dim: int) -> MemoryComparison:
+    max_distance = int(table.distances.max(initial=NO_DISTANCE))
+    num_rows = len(table.vocabulary) + max_distance + 2  # distances 0..max and none
+    return MemoryComparison(
+        dim,
+        table.num_nodes * dim * BYTES_PER_PARAMETER,
+        num_rows * dim * BYTES_PER_PARAMETER,
+        table.anchors.nbytes + table.distances.nbytes + table.relations.nbytes,
+    )
+
+
+def count_distinct(table: TokenTable, *, use_distances: bool, use_relations: bool) -> int:
+    """How many different hashes there are, each taken as a set: order is no difference."""
+    return len(
+        np.unique(row_hashes(table, use_distances=use_distances, use_relations=use_relations))
+    )
+
+
+def row_hashes(
+    table: TokenTable, *, use_distances: bool, use_relations: bool
+) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """64 bits for the set of pieces of every node: (num_nodes,).
+
+    Two different sets among N agree by accident with probability N^2 / 2^65: about one in six
+    million at 2.5 million nodes.
+    """
+    return _row_hashes(
+        table.anchors, table.distances, table.relations, use_distances, use_relations
+    )
+
+
+@njit(parallel=True, cache=True)
+def _row_hashes(anchors, distances, relations, use_distances, use_relations):  # type: ignore[no-untyped-def]
+    hashes = np.zeros(len(anchors), np.uint64)
+    salt = np.uint64(0x2545F4914F6CDD1D)
+    for node in prange(len(anchors)):
+        total = np.uint64(0)
+        for slot in range(anchors.shape[1]):
+            hops = distances[node, slot] + 2 if use_distances else 0
+            total += mix(salt, anchors[node, slot], hops)
+        if use_relations:
+            for slot in range(relations.shape[1]):
+                total += mix(salt, relations[node, slot], 1 << 20)
+        hashes[node] = total
+    return hashes
+
+
+def nodes_sharing_hash(table: TokenTable, node: int) -> list[int]:
+    """The other nodes that are written with exactly the same pieces."""
+    hashes = row_hashes(table, use_distances=True, use_relations=True)
+    same = np.flatnonzero(hashes == hashes[node])
+    return [int(other) for other in same if other != node]

@@ -1,0 +1,149 @@
+"""Vocabularies and token tables on disk: JSON and plain arrays, memory-mapped, no pickle.
+
+    FOLDER/vocabulary.json        format version, sizes, settings, fingerprint of the names
+    FOLDER/anchors.npy            node ids of the anchors
+    FOLDER/names/                 nodes.arrow, relations.arrow
+    FOLDER/tokens/                anchors, distances, relations, relation_sets_{offsets,values}.npy
+
+Nothing in it depends on the time or the machine: the same graph, settings and seed give the same
+bytes.
+"""
+
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodepiece.errors import InputError
+from nodepiece.files import atomic_folder
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.names import load_names, save_names
+from nodepiece.tokenizer.context import RelationSets
+from nodepiece.tokenizer.settings import TokenizerSettings
+from nodepiece.tokenizer.tokens import TokenTable
+from nodepiece.tokenizer.vocabulary import Vocabulary
+
+FORMAT_VERSION = 1
+HEADER = "vocabulary.json"
+
+
+def save_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
+    """Write a vocabulary without tokens; an earlier vocabulary in `folder` is replaced whole."""
+    with atomic_folder(folder, marker=HEADER) as partial:
+        write_vocabulary(vocabulary, partial)
+
+
+def save_tokens(table: TokenTable, folder: Path) -> None:
+    """Write a vocabulary and the tokens of all nodes; an earlier one is replaced whole."""
+    with atomic_folder(folder, marker=HEADER) as partial:
+        write_vocabulary(table.vocabulary, partial)
+        write_tokens(table, partial)
+
+
+def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
+    header = {
+        "format_version": FORMAT_VERSION,
+        "fingerprint": vocabulary.fingerprint,
+        "num_nodes": vocabulary.num_nodes,
+        "num_relations": vocabulary.num_relations,
+        "num_anchors": vocabulary.num_anchors,
+        "has_names": vocabulary.names is not None,
+        "settings": asdict(vocabulary.settings),
+    }
+    (folder / HEADER).write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
+    np.save(folder / "anchors.npy", vocabulary.anchors)
+    if vocabulary.names is not None:
+        save_names(vocabulary.names, folder / "names")
+
+
+def write_tokens(table: TokenTable, folder: Path) -> None:
+    tokens = folder / "tokens"
+    tokens.mkdir()
+    np.save(tokens / "anchors.npy", table.anchors)
+    np.save(tokens / "distances.npy", table.distances)
+    np.save(tokens / "relations.npy", table.relations)
+    np.save(tokens / "relation_sets_offsets.npy", table.relation_sets.offsets)
+    np.save(tokens / "relation_sets_values.npy", table.relation_sets.values)
+
+
+def load_vocabulary(folder: Path, *, graph: KnowledgeGraph | None = None) -> Vocabulary:
+    """Read a vocabulary; given a graph, refuse one that was made for other names."""
+    header = read_header(folder)
+    try:
+        vocabulary = Vocabulary(
+            load_array(folder / "anchors.npy", (header["num_anchors"],)),
+            header["num_relations"],
+            header["num_nodes"],
+            header["fingerprint"],
+            TokenizerSettings(**header["settings"]),
+            load_names(folder / "names") if header["has_names"] else None,
+        )
+    except (KeyError, TypeError) as error:
+        raise damaged(folder / HEADER, f"{error}") from error
+    if vocabulary.names is not None and vocabulary.names.fingerprint != vocabulary.fingerprint:
+        raise damaged(folder / "names", "the names are not those the vocabulary was made for")
+    if graph is not None:
+        vocabulary.check_fits(graph)
+    return vocabulary
+
+
+def load_tokens(folder: Path, *, graph: KnowledgeGraph | None = None) -> TokenTable:
+    """Read a vocabulary and its token table; the arrays stay on disk until they are touched."""
+    vocabulary = load_vocabulary(folder, graph=graph)
+    tokens = folder / "tokens"
+    if not tokens.is_dir():
+        raise InputError(f"{folder} holds a vocabulary without tokens; run nodepiece tokenize")
+    num_nodes, settings = vocabulary.num_nodes, vocabulary.settings
+    anchors_shape = (num_nodes, settings.anchors_per_node)
+    offsets = load_array(tokens / "relation_sets_offsets.npy", (num_nodes + 1,))
+    values = load_array(tokens / "relation_sets_values.npy", (int(offsets[-1]),))
+    return TokenTable(
+        vocabulary,
+        load_array(tokens / "anchors.npy", anchors_shape),
+        load_array(tokens / "distances.npy", anchors_shape),
+        load_array(tokens / "relations.npy", (num_nodes, settings.relations_per_node)),
+        RelationSets(offsets, values),
+    )
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """The checked contents of vocabulary.json."""
+    path = folder / HEADER
+    if not path.is_file():
+        raise InputError(
+            f"{folder} is not a vocabulary folder (there is no {HEADER} in it); "
+            f"make one with: nodepiece tokenize GRAPH -o {folder}"
+        )
+    try:
+        header = json.loads(path.read_text(encoding="utf-8"))
+        version = int(header["format_version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(path, f"{error}") from error
+    if version > FORMAT_VERSION:
+        raise InputError(
+            f"{path} has format version {version}, this nodepiece reads up to {FORMAT_VERSION}; "
+            "install a newer nodepiece, or tokenize again with this one"
+        )
+    known = {field.name for field in fields(TokenizerSettings)}
+    if unknown := set(header.get("settings", {})) - known:
+        raise damaged(path, f"unknown setting {sorted(unknown)[0]!r}")
+    return header
+
+
+def load_array(path: Path, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Map an array file into memory, refusing one that is missing, cut off or misshapen."""
+    try:
+        empty = 0 in shape  # a file without elements cannot be mapped
+        array = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise damaged(path, f"{error}") from error
+    if array.shape != shape:
+        raise damaged(path, f"its shape is {array.shape}, expected {shape}")
+    return array
+
+
+def damaged(path: Path, reason: str) -> InputError:
+    return InputError(f"{path} is damaged or incomplete ({reason}); run nodepiece tokenize again")

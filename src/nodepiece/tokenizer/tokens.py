@@ -1,0 +1,104 @@
+"""Every node as a short sequence of pieces (section 3.2)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodepiece.graph.adjacency import Adjacency, build_adjacency
+from nodepiece.graph.arrays import IntArray, read_only
+from nodepiece.graph.hashing import draw_salt
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.nearest import (
+    UNREACHED,
+    Distances,
+    choose_at_random,
+    distances_to_chosen,
+    nearest_sources,
+)
+from nodepiece.tokenizer.context import RelationSets, relation_sets
+from nodepiece.tokenizer.vocabulary import Vocabulary
+
+NO_DISTANCE = UNREACHED  # beside [PAD], [DISCONNECTED], and beside all in the ablation without
+
+
+@dataclass(frozen=True, eq=False)
+class TokenTable:
+    """The hash of every node: k anchors, nearest first, their distances, and m relations."""
+
+    vocabulary: Vocabulary
+    anchors: IntArray  # (num_nodes, k) token ids
+    distances: Distances  # (num_nodes, k) hops, NO_DISTANCE where there is no anchor
+    relations: IntArray  # (num_nodes, m) token ids, ascending, [PAD] last
+    relation_sets: RelationSets  # what `relations` was sampled from
+
+    def __post_init__(self) -> None:
+        for field in ("anchors", "distances", "relations"):
+            object.__setattr__(self, field, read_only(getattr(self, field)))
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.anchors)
+
+    @property
+    def anchors_per_node(self) -> int:
+        return self.anchors.shape[1]
+
+    @property
+    def relations_per_node(self) -> int:
+        return self.relations.shape[1]
+
+    def pieces(self, node: int) -> list[str]:
+        """The hash of one node in words: anchors as "name@distance", then relations."""
+        name = self.vocabulary.token_name
+        anchors = [
+            name(token) if distance == NO_DISTANCE else f"{name(token)}@{distance}"
+            for token, distance in zip(
+                self.anchors[node].tolist(), self.distances[node].tolist(), strict=True
+            )
+        ]
+        return anchors + [name(token) for token in self.relations[node].tolist()]
+
+
+def tokenize(
+    graph: KnowledgeGraph,
+    vocabulary: Vocabulary,
+    *,
+    rng: np.random.Generator,
+    adjacency: Adjacency | None = None,
+) -> TokenTable:
+    """Write every node of a graph as pieces, by the settings of the vocabulary.
+
+    `adjacency` saves building it again where the caller has it.
+    """
+    vocabulary.check_fits(graph)
+    settings = vocabulary.settings
+    adjacency = adjacency or build_adjacency(graph)
+    sets = relation_sets(adjacency)
+    relations = sets.sample(settings.relations_per_node, vocabulary.num_relations, rng=rng)
+    anchors, distances = assign_anchors(adjacency, vocabulary, rng=rng)
+    has_none = (anchors == UNREACHED).all(axis=1) if settings.anchors_per_node else np.empty(0)
+    anchors[anchors == UNREACHED] = vocabulary.padding
+    anchors[np.flatnonzero(has_none)] = vocabulary.disconnected
+    if not settings.distances:
+        distances[:] = NO_DISTANCE
+    tokens = vocabulary.relation_tokens(relations)  # the padding beyond all relations stays so
+    return TokenTable(vocabulary, anchors, distances, tokens, sets)
+
+
+def assign_anchors(
+    adjacency: Adjacency, vocabulary: Vocabulary, *, rng: np.random.Generator
+) -> tuple[IntArray, Distances]:
+    """k anchors of every node and their distances, nearest first, UNREACHED where there is none."""
+    settings = vocabulary.settings
+    k = settings.anchors_per_node
+    salt = draw_salt(rng)
+    if settings.select == "nearest":
+        by_node = salt if settings.ties == "per-node" else None
+        return nearest_sources(adjacency, vocabulary.anchors, k, salt=by_node)
+    chosen = choose_at_random(adjacency.num_nodes, vocabulary.num_anchors, k, salt)
+    distances = distances_to_chosen(adjacency, vocabulary.anchors, chosen)
+    chosen[distances == UNREACHED] = UNREACHED
+    order = np.argsort(
+        np.where(distances == UNREACHED, np.iinfo(np.int16).max, distances), axis=1, kind="stable"
+    )
+    return np.take_along_axis(chosen, order, 1), np.take_along_axis(distances, order, 1)

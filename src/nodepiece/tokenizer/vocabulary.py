@@ -1,0 +1,101 @@
+"""The fixed set of pieces that every node is written with."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodepiece.errors import InputError
+from nodepiece.graph.adjacency import Adjacency, build_adjacency
+from nodepiece.graph.arrays import IntArray, read_only
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.names import Names
+from nodepiece.tokenizer.anchors import anchor_for_each_lost_component, select_anchors
+from nodepiece.tokenizer.settings import TokenizerSettings
+
+PADDING_NAME = "[PAD]"
+DISCONNECTED_NAME = "[DISCONNECTED]"
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """All node pieces. Token ids run: anchors, relations, PADDING, DISCONNECTED.
+
+    A vocabulary belongs to the names it was made for: ids mean nothing elsewhere.
+    """
+
+    anchors: IntArray  # (num_anchors,) distinct node ids, in the global order of anchors
+    num_relations: int  # direct and inverse
+    num_nodes: int
+    fingerprint: str  # of the graph's names
+    settings: TokenizerSettings
+    names: Names | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "anchors", read_only(self.anchors))
+
+    @property
+    def num_anchors(self) -> int:
+        return len(self.anchors)
+
+    @property
+    def padding(self) -> int:
+        """Fills a relational context of fewer than m relations, or fewer than k anchors."""
+        return self.num_anchors + self.num_relations
+
+    @property
+    def disconnected(self) -> int:
+        """Stands in place of the anchors of a node that reaches none."""
+        return self.padding + 1
+
+    def __len__(self) -> int:
+        return self.padding + 2
+
+    def relation_tokens(self, relations: IntArray) -> IntArray:
+        return relations + np.int32(self.num_anchors)
+
+    def token_name(self, token: int) -> str:
+        """The piece in the user's words: a node's name, a relation's, [PAD] or [DISCONNECTED]."""
+        if token < self.num_anchors:
+            node = int(self.anchors[token])
+            return str(node) if self.names is None else self.names.node(node)
+        if token >= self.padding:
+            return PADDING_NAME if token == self.padding else DISCONNECTED_NAME
+        relation = token - self.num_anchors
+        return str(relation) if self.names is None else self.names.relation(relation)
+
+    def check_fits(self, graph: KnowledgeGraph) -> None:
+        """Refuse a graph whose nodes and relations are not the ones this vocabulary knows."""
+        if graph.fingerprint != self.fingerprint:
+            raise InputError(
+                f"this vocabulary was made for another graph ({self.num_nodes:,} nodes, "
+                f"{self.num_relations // 2:,} relations) than the one given ({graph.num_nodes:,} "
+                f"nodes, {graph.num_relations:,} relations), or its names come in another order; "
+                "tokenize the graph you have"
+            )
+
+
+def fit_vocabulary(
+    graph: KnowledgeGraph,
+    settings: TokenizerSettings,
+    *,
+    rng: np.random.Generator,
+    adjacency: Adjacency | None = None,
+) -> Vocabulary:
+    """Choose the anchors of a graph; its relations, both ways, are all in the vocabulary.
+
+    `adjacency` saves building it again where the caller has it.
+    """
+    adjacency = adjacency or build_adjacency(graph)
+    num_anchors = settings.anchors_in(graph.num_nodes)
+    anchors = select_anchors(adjacency, num_anchors, settings.mix, rng=rng)
+    if settings.disconnected == "anchor" and num_anchors:
+        extra = anchor_for_each_lost_component(adjacency, anchors)
+        anchors = np.concatenate([anchors, extra])
+    return Vocabulary(
+        anchors,
+        2 * graph.num_relations,
+        graph.num_nodes,
+        graph.fingerprint,
+        settings,
+        graph.names,
+    )
