@@ -1,0 +1,1 @@
+"""Vectors of head, relation and tail to scores: higher is more plausible."""

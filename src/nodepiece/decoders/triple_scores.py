@@ -1,0 +1,188 @@
+"""How plausible a fact is, from the vectors of its head, relation and tail.
+
+Every formula broadcasts: (..., dim) three times -> (...). Complex vectors have their real half
+first. The score of a distance is its negative, so 0 is the best there. Heads are predicted as tails
+of the inverse relation, so there is no second set of formulas for them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nodepiece.decoders.against_all import in_chunks, negative_distances
+from nodepiece.decoders.complex_numbers import conjugate, moduli, multiply, to_unit_modulus
+from nodepiece.errors import InputError
+
+Score = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """One scoring function and its two fast forms, which agree with it."""
+
+    score: Score  # head, relation, tail: (..., dim), (..., relation_dim), (..., dim) -> (...)
+    # head, relation, nodes: (batch, dim), (batch, relation_dim), (num_nodes, dim)
+    score_all_tails: Score  # -> (batch, num_nodes)
+    # head, tail, relations: (batch, dim), (batch, dim), (num_relations, relation_dim)
+    score_all_relations: Score  # -> (batch, num_relations)
+    is_distance: bool  # scores are 0 or less
+    num_parts: int = 1  # dim must be a multiple of it
+    relation_parts: int = 1  # a relation has this many vectors of size dim
+
+    def relation_dim(self, dim: int) -> int:
+        """The size of a relation vector where nodes have `dim` numbers."""
+        if dim < 1 or dim % self.num_parts:
+            raise InputError(f"dim is {dim}; this decoder needs a multiple of {self.num_parts}")
+        return dim * self.relation_parts
+
+
+def transe(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    """Bordes et al., 2013, with the L2 norm."""
+    return -torch.linalg.vector_norm(head + relation - tail, dim=-1)
+
+
+def transe_l1(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    """Bordes et al., 2013, with the L1 norm."""
+    return -(head + relation - tail).abs().sum(dim=-1)
+
+
+def distmult(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    """Yang et al., 2015. Symmetric in head and tail."""
+    return (head * relation * tail).sum(dim=-1)
+
+
+def complex_product(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    """ComplEx (Trouillon et al., 2016): the real part of head * relation * conjugate of tail."""
+    return (multiply(head, relation) * tail).sum(dim=-1)
+
+
+def rotate(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    """Sun et al., 2019, with the L2 norm of the whole difference, as NodePiece was published.
+
+    The relation is brought to unit modulus here, so any vector is a rotation.
+    """
+    return -torch.linalg.vector_norm(multiply(head, to_unit_modulus(relation)) - tail, dim=-1)
+
+
+def rotate_moduli(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    """Sun et al., 2019, with the sum of the moduli of the difference, as in that paper's code."""
+    return -moduli(multiply(head, to_unit_modulus(relation)) - tail).sum(dim=-1)
+
+
+def pairre(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    """Chao et al., 2021. The relation (..., 2 * dim) scales head and tail, both of unit length."""
+    for_head, for_tail = relation.chunk(2, dim=-1)
+    head, tail = functional.normalize(head, dim=-1), functional.normalize(tail, dim=-1)
+    return -(head * for_head - tail * for_tail).abs().sum(dim=-1)
+
+
+def autosf(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    """Zhang et al., 2020: the structure found for WikiKG2, on four chunks of each vector."""
+    return (_autosf_tail_query(head, relation) * tail).sum(dim=-1)
+
+
+def _autosf_tail_query(head: Tensor, relation: Tensor) -> Tensor:
+    h0, h1, h2, h3 = head.chunk(4, dim=-1)
+    r0, r1, r2, r3 = relation.chunk(4, dim=-1)
+    return torch.cat([h0 * r0, (h1 - h3) * r1, h2 * r0 + h3 * r3, (h1 + h2) * r2], dim=-1)
+
+
+def _autosf_relation_query(head: Tensor, tail: Tensor) -> Tensor:
+    h0, h1, h2, h3 = head.chunk(4, dim=-1)
+    t0, t1, t2, t3 = tail.chunk(4, dim=-1)
+    return torch.cat([h0 * t0 + h2 * t2, (h1 - h3) * t1, (h1 + h2) * t3, h3 * t2], dim=-1)
+
+
+def _rotate_all_relations(head: Tensor, tail: Tensor, relations: Tensor) -> Tensor:
+    """|head * rotation|^2 = |head|^2, so the distance needs one product with all rotations."""
+    squared_lengths = head.square().sum(dim=-1) + tail.square().sum(dim=-1)  # (batch,)
+    products = multiply(conjugate(head), tail) @ to_unit_modulus(relations).T
+    return -_safe_root(squared_lengths[:, None] - 2 * products)
+
+
+def _safe_root(squared: Tensor) -> Tensor:
+    """The root, and 0 with gradient 0 for what rounding left at or below 0."""
+    is_positive = squared > 0
+    return torch.where(is_positive, torch.where(is_positive, squared, 1.0).sqrt(), 0.0)
+
+
+def _all_tails_in_chunks(score: Score) -> Score:
+    def score_all_tails(head: Tensor, relation: Tensor, nodes: Tensor) -> Tensor:
+        def score_chunk(chunk: Tensor) -> Tensor:
+            return score(head[:, None], relation[:, None], chunk)
+
+        return in_chunks(score_chunk, nodes, cells_each=head.numel())
+
+    return score_all_tails
+
+
+def _all_relations_in_chunks(score: Score) -> Score:
+    def score_all_relations(head: Tensor, tail: Tensor, relations: Tensor) -> Tensor:
+        def score_chunk(chunk: Tensor) -> Tensor:
+            return score(head[:, None], chunk, tail[:, None])
+
+        return in_chunks(score_chunk, relations, cells_each=head.numel())
+
+    return score_all_relations
+
+
+DECODERS: dict[str, Decoder] = {
+    "transe": Decoder(
+        transe,
+        lambda head, relation, nodes: negative_distances(head + relation, nodes),
+        lambda head, tail, relations: negative_distances(tail - head, relations),
+        is_distance=True,
+    ),
+    "transe-l1": Decoder(
+        transe_l1,
+        _all_tails_in_chunks(transe_l1),
+        _all_relations_in_chunks(transe_l1),
+        is_distance=True,
+    ),
+    "distmult": Decoder(
+        distmult,
+        lambda head, relation, nodes: (head * relation) @ nodes.T,
+        lambda head, tail, relations: (head * tail) @ relations.T,
+        is_distance=False,
+    ),
+    "complex": Decoder(
+        complex_product,
+        lambda head, relation, nodes: multiply(head, relation) @ nodes.T,
+        lambda head, tail, relations: multiply(conjugate(head), tail) @ relations.T,
+        is_distance=False,
+        num_parts=2,
+    ),
+    "rotate": Decoder(
+        rotate,
+        lambda head, relation, nodes: negative_distances(
+            multiply(head, to_unit_modulus(relation)), nodes
+        ),
+        _rotate_all_relations,
+        is_distance=True,
+        num_parts=2,
+    ),
+    "rotate-moduli": Decoder(
+        rotate_moduli,
+        _all_tails_in_chunks(rotate_moduli),
+        _all_relations_in_chunks(rotate_moduli),
+        is_distance=True,
+        num_parts=2,
+    ),
+    "pairre": Decoder(
+        pairre,
+        _all_tails_in_chunks(pairre),
+        _all_relations_in_chunks(pairre),
+        is_distance=True,
+        relation_parts=2,
+    ),
+    "autosf": Decoder(
+        autosf,
+        lambda head, relation, nodes: _autosf_tail_query(head, relation) @ nodes.T,
+        lambda head, tail, relations: _autosf_relation_query(head, tail) @ relations.T,
+        is_distance=False,
+        num_parts=4,
+    ),
+}
