@@ -1,0 +1,199 @@
+"""One file from the web: resumed where it broke off, checked, visible only when whole."""
+
+import http.client
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodepiece.data.releases import BLOCK, Source, git_blob_of
+from nodepiece.errors import InputError
+
+PASSING_STATUS = (408, 425, 429, 500, 502, 503, 504)  # worth another try
+BROKEN = (OSError, http.client.HTTPException)  # URLError and timeouts are OSErrors
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a download is tried."""
+
+    tries: int = 5  # in a row without a new byte
+    first_wait: float = 1.0  # seconds before the second try; doubled before each further one
+    timeout: float = 30.0  # seconds without an answer
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    path: Path
+    num_bytes: int
+    is_checked: bool  # False: no checksum is known, so only the length announced was compared
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one request left on disk."""
+
+    num_bytes: int  # in the partial file now
+    announced: int | None  # length of the whole file according to the server
+    problem: str | None  # why it ended early; None: the server thinks it sent everything
+
+
+def download(
+    source: Source,
+    target: Path,
+    *,
+    report: Callable[[int, int | None, str], None],
+    patience: Patience,
+) -> Downloaded:
+    """Download to `target`; `report` hears bytes so far, bytes in all if known, and a remark.
+
+    What has arrived is kept in TARGET.partial, also after Ctrl-C or a lost connection, and the
+    next call asks only for the rest. The git blob id is the judge: if it fits, the file is whole,
+    whatever the server said of its length; if it does not, and no byte is missing, the partial
+    file is removed.
+    """
+    with on_disk(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(target.name + ".partial")
+    most_bytes, num_idle = _size(partial), 0
+    while True:
+        attempt = _request_rest(source, partial, report=report, timeout=patience.timeout)
+        if _is_whole(source, partial, attempt):
+            partial.replace(target)
+            return Downloaded(target, attempt.num_bytes, source.git_blob is not None)
+        # Starting over and over with a server that cannot resume must end, so only bytes beyond
+        # the furthest point so far count as a step forward.
+        num_idle = 0 if attempt.num_bytes > most_bytes else num_idle + 1
+        most_bytes = max(most_bytes, attempt.num_bytes)
+        problem = attempt.problem or "the connection ended early"
+        if num_idle >= patience.tries:
+            raise InputError(
+                f"{source.url} could not be downloaded after {patience.tries} tries: {problem}; "
+                f"{attempt.num_bytes:,} bytes are kept in {partial}: run the command again to go on"
+            )
+        wait = patience.first_wait * 2**num_idle
+        report(attempt.num_bytes, attempt.announced, f"{problem}; trying again in {wait:g} s")
+        patience.sleep(wait)
+
+
+def _is_whole(source: Source, partial: Path, attempt: Attempt) -> bool:
+    """False: bytes are missing and another request may bring them. Wrong bytes are an error."""
+    expected = source.num_bytes if source.num_bytes is not None else attempt.announced
+    found = None
+    if source.git_blob is not None and partial.exists():
+        with partial.open("rb") as file:
+            found = git_blob_of(file, attempt.num_bytes)
+        if found == source.git_blob:
+            return True
+    if expected is not None and attempt.num_bytes < expected:
+        return False
+    if expected is None and attempt.problem is not None:
+        return False
+    if source.git_blob is None and (expected is None or attempt.num_bytes == expected):
+        return True
+    partial.unlink(missing_ok=True)
+    raise InputError(
+        f"{source.url} is not the file that was published: expected git blob "
+        f"{source.git_blob or 'unknown'}{_bytes(expected)}, found {found or 'unknown'}"
+        f"{_bytes(attempt.num_bytes)}; the download was removed: run the command again, and if it "
+        "happens twice, look for a proxy that changes files or tell the maintainers of nodepiece"
+    )
+
+
+def _bytes(count: int | None) -> str:
+    return "" if count is None else f" of {count:,} bytes"
+
+
+def _request_rest(
+    source: Source,
+    partial: Path,
+    *,
+    report: Callable[[int, int | None, str], None],
+    timeout: float,
+) -> Attempt:
+    """Ask for what the partial file lacks and append it. Trouble on the way is not an error."""
+    start = _size(partial)
+    if source.num_bytes is not None and start >= source.num_bytes:
+        if start == source.num_bytes:
+            return Attempt(start, start, None)
+        partial.unlink()
+        start = 0
+    request = urllib.request.Request(source.url, headers={"User-Agent": "nodepiece"})
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+    announced = None
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as response:
+            start, announced = _begin(response, start)
+            with on_disk(partial):
+                file = partial.open("ab" if start else "wb")
+            with file:
+                report(start, announced, "")
+                while block := response.read(BLOCK):
+                    with on_disk(partial):
+                        file.write(block)
+                        file.flush()
+                    report(file.tell(), announced, "")
+                    if source.num_bytes is not None and file.tell() > source.num_bytes:
+                        break  # too long already: the check will say so
+        return Attempt(_size(partial), announced, None)
+    except urllib.error.HTTPError as error:
+        with error:
+            return _refused(error, source, partial, start)
+    except BROKEN as error:
+        problem = str(getattr(error, "reason", error)) or type(error).__name__
+        return Attempt(_size(partial), announced, problem)
+
+
+def _begin(response: http.client.HTTPResponse, start: int) -> tuple[int, int | None]:
+    """Where the body begins in the file, and the length of the whole file if the server says.
+
+    A server that ignores the Range, or answers another one, sends from its own beginning; then
+    the partial file is written anew.
+    """
+    length = response.headers.get("Content-Length", "")
+    num_body = int(length) if length.isdigit() else None
+    content_range = response.headers.get("Content-Range", "")  # such as "bytes 100-199/200"
+    if response.status != 206:
+        return 0, num_body
+    if not content_range.startswith(f"bytes {start}-"):
+        raise http.client.HTTPException(f"the server sent {content_range!r}, not from {start} on")
+    total = content_range.rsplit("/", 1)[-1]
+    if total.isdigit():
+        return start, int(total)
+    return start, None if num_body is None else start + num_body
+
+
+def _refused(error: urllib.error.HTTPError, source: Source, partial: Path, start: int) -> Attempt:
+    if error.code in PASSING_STATUS:
+        return Attempt(_size(partial), None, f"the server answered {error.code} {error.reason}")
+    if error.code == 416 and start:  # nothing after our last byte: whole, or another file
+        total = error.headers.get("Content-Range", "").rsplit("/", 1)[-1]
+        if total == str(start):
+            return Attempt(start, start, None)
+        partial.unlink(missing_ok=True)
+        return Attempt(0, None, "the server has no more bytes than were here; starting over")
+    raise InputError(
+        f"{source.url} could not be downloaded: the server answered {error.code} {error.reason}; "
+        "if the address has moved, download the files by hand into the data folder "
+        "(`nodepiece datasets` lists the places) and tell the maintainers of nodepiece"
+    )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+@contextmanager
+def on_disk(path: Path) -> Iterator[None]:
+    """A full or forbidden disk is the user's to mend; it must not pass for a lost connection."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror}; make room there or choose another data folder"
+        ) from error

@@ -1,0 +1,180 @@
+"""Downloading a benchmark from its public release."""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from nodepiece.data.benchmarks import Benchmark, benchmark_named
+from nodepiece.data.download import Downloaded, Patience, download, on_disk
+from nodepiece.data.releases import Source, git_blob_of, load_sources, sha256_of
+from nodepiece.data.unpack import unpack
+from nodepiece.errors import InputError
+from nodepiece.files import atomic_folder, is_replaceable
+
+RECEIPT = "fetched.json"  # in every fetched folder: where its files came from, and their sums
+DOWNLOADS = ".downloads"  # in the data folder: what has arrived of benchmarks not yet whole
+
+
+@dataclass(frozen=True)
+class FetchProgress:
+    name: str
+    file: str
+    file_number: int  # from 1
+    num_files: int
+    num_bytes: int  # of this file so far
+    total_bytes: int | None  # of this file; None: the server did not say
+    remark: str = ""  # such as "connection reset; trying again in 2 s"
+
+
+@dataclass(frozen=True)
+class FetchReport:
+    name: str
+    folder: Path
+    num_bytes: int  # downloaded; 0 if everything was there
+    unchecked: tuple[str, ...]  # addresses without a published checksum
+    was_there: bool  # True: nothing was downloaded
+
+    @property
+    def caution(self) -> str | None:
+        """What the user should know of a download that nothing could be held against."""
+        if not self.unchecked:
+            return None
+        return (
+            f"no checksum is published for {', '.join(self.unchecked)}: the download of "
+            f"{self.name} could not be checked"
+        )
+
+
+def fetch_benchmark(
+    name: str,
+    *,
+    into: Path,
+    progress: Callable[[FetchProgress], None],
+    sources: Mapping[str, tuple[Source, ...]] | None = None,
+    patience: Patience | None = None,
+) -> FetchReport:
+    """Download a benchmark into `into`/NAME, which appears only when it is whole and checked.
+
+    Files arrive under `into`/.downloads and stay there when the command is interrupted, so that
+    the next call goes on where this one stopped. A folder fetched before and unchanged since is
+    left as it is.
+    """
+    benchmark = benchmark_named(name)
+    rows = (load_sources() if sources is None else sources)[name]
+    folder = into / name
+    receipt = read_receipt(folder)
+    if receipt is not None and is_intact(folder, receipt):
+        return FetchReport(name, folder, 0, receipt.unchecked, was_there=True)
+    if folder.exists() and not is_replaceable(folder, RECEIPT):
+        raise InputError(
+            f"{folder} exists and was not fetched by this command; "
+            "move it away, or fetch into another data folder"
+        )
+    downloads = into / DOWNLOADS / name
+    arrived = {}
+    for number, source in enumerate(rows, start=1):
+        start = FetchProgress(name, source.file_name, number, len(rows), 0, source.num_bytes)
+        report = partial(_report, progress, start)
+        arrived[source] = _download_once(source, downloads, report, patience or Patience())
+    unchecked = tuple(source.url for source, file in arrived.items() if not file.is_checked)
+    with on_disk(folder):
+        _place(benchmark, arrived, folder, unchecked)
+        _remove_downloads(downloads, into)
+    num_bytes = sum(file.num_bytes for file in arrived.values())
+    return FetchReport(name, folder, num_bytes, unchecked, was_there=False)
+
+
+def _report(
+    progress: Callable[[FetchProgress], None],
+    start: FetchProgress,
+    num_bytes: int,
+    announced: int | None,
+    remark: str,
+) -> None:
+    total = announced if start.total_bytes is None else start.total_bytes
+    progress(replace(start, num_bytes=num_bytes, total_bytes=total, remark=remark))
+
+
+def _download_once(
+    source: Source,
+    downloads: Path,
+    report: Callable[[int, int | None, str], None],
+    patience: Patience,
+) -> Downloaded:
+    """What an interrupted call had already downloaded whole is taken from there."""
+    target = downloads / source.file_name
+    if target.is_file():
+        num_bytes = target.stat().st_size
+        with target.open("rb") as file:
+            if source.git_blob in (None, git_blob_of(file, num_bytes)):
+                return Downloaded(target, num_bytes, source.git_blob is not None)
+        target.unlink()
+    return download(source, target, report=report, patience=patience)
+
+
+def _place(
+    benchmark: Benchmark,
+    arrived: Mapping[Source, Downloaded],
+    folder: Path,
+    unchecked: tuple[str, ...],
+) -> None:
+    """Give the whole benchmark its folder in one rename, with a receipt."""
+    with atomic_folder(folder, marker=RECEIPT) as staging:
+        for source, file in arrived.items():
+            if source.stored_as is None:
+                _unpack_or_remove(file.path, benchmark, staging)
+            else:
+                target = staging / source.stored_as
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file.path, target)
+        files = sorted(path for path in staging.rglob("*") if path.is_file())
+        receipt = {
+            "from": [source.url for source in arrived],
+            "unchecked": unchecked,
+            "sha256": {path.relative_to(staging).as_posix(): sha256_of(path) for path in files},
+        }
+        (staging / RECEIPT).write_text(json.dumps(receipt, indent=2) + "\n", encoding="utf-8")
+
+
+def _unpack_or_remove(archive: Path, benchmark: Benchmark, into: Path) -> None:
+    """An archive that cannot be used is not kept, so that the next call downloads it anew."""
+    try:
+        unpack(archive, benchmark.layouts[0].files, into)
+    except InputError:
+        archive.unlink()
+        raise
+
+
+def _remove_downloads(downloads: Path, into: Path) -> None:
+    shutil.rmtree(downloads)
+    for parent in downloads.relative_to(into).parents[:-1]:  # nearest first, without `into`
+        if not any((into / parent).iterdir()):
+            (into / parent).rmdir()
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a fetched folder says of itself."""
+
+    sha256: Mapping[str, str]  # file, relative to the folder -> its sum when it was placed
+    unchecked: tuple[str, ...]  # addresses whose download nothing could be held against
+
+
+def read_receipt(folder: Path) -> Receipt | None:
+    """None: the folder was not fetched, or its receipt is damaged."""
+    try:
+        content = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
+        return Receipt(dict(content["sha256"]), tuple(content["unchecked"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def is_intact(folder: Path, receipt: Receipt) -> bool:
+    """Whether every file is still as it was placed."""
+    return all(
+        (folder / file).is_file() and sha256_of(folder / file) == checksum
+        for file, checksum in receipt.sha256.items()
+    )

@@ -1,0 +1,62 @@
+"""Where the public releases are, and how a file of theirs is recognised."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import IO, Any
+
+from nodepiece.data.unpack import ARCHIVE_SUFFIXES
+
+BLOCK = 1 << 20  # bytes read at a time
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of a public release, pinned to a commit where the release is a repository."""
+
+    url: str
+    git_blob: str | None  # what git calls the content; None: nobody has published a checksum
+    num_bytes: int | None  # None: not known beforehand
+    stored_as: str | None  # path in the benchmark's folder; None: an archive to unpack
+
+    @property
+    def file_name(self) -> str:
+        """Where a download is kept until the benchmark is whole."""
+        return self.stored_as or self.url.rsplit("/", 1)[-1]
+
+    @property
+    def is_archive(self) -> bool:
+        return self.stored_as is None and self.url.endswith(ARCHIVE_SUFFIXES)
+
+
+def load_sources() -> dict[str, tuple[Source, ...]]:
+    """Benchmark -> the files of its public release."""
+    return {
+        name: tuple(Source(row["url"], row["git_blob"], row["bytes"], row["as"]) for row in rows)
+        for name, rows in _load_json("sources.json").items()
+    }
+
+
+def load_checksums() -> Mapping[str, str]:
+    """Path below the data folder, such as umls/train.tsv.gz -> sha256 of the file."""
+    return _load_json("checksums.json")
+
+
+def _load_json(name: str) -> dict[str, Any]:
+    return json.loads(resources.files("nodepiece.data").joinpath(name).read_text("utf-8"))
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def git_blob_of(content: IO[bytes], num_bytes: int) -> str:
+    """The name git gives to a file of `num_bytes` bytes: sha1 over a short header and them."""
+    digest = hashlib.sha1(b"blob %d\0" % num_bytes, usedforsecurity=False)
+    while block := content.read(BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
