@@ -1,0 +1,1 @@
+"""Losses, negatives, the loop, checkpoints: from node vectors that are random to ones that know."""

@@ -1,0 +1,130 @@
+"""What training makes small.
+
+One against all: the scores of every node for each query, and which of them are answers, as pairs
+(row, column). Sampled negatives: the scores of facts and of facts with one end replaced. Nothing
+here waits for the device or has a shape that depends on values: each fits into a CUDA graph.
+"""
+
+from typing import Protocol
+
+from torch import Tensor
+from torch.nn import functional
+
+
+class AgainstAllLoss(Protocol):
+    def __call__(
+        self, scores: Tensor, answers: Tensor, weight: Tensor | None = None, *, smoothing: float
+    ) -> Tensor:
+        """scores (batch, num_nodes), answers (2, num_answers), weight (num_answers,) -> ().
+
+        An answer is a row and a column of `scores`. A pair stands there once; pairs that only fill
+        up a fixed length have weight 0 and may point anywhere inside. `smoothing` in [0, 1) is
+        the share of certainty taken from the answers and spread over the other nodes.
+        """
+
+
+class SampledLoss(Protocol):
+    def __call__(
+        self, positive: Tensor, negative: Tensor, *, margin: float, temperature: float
+    ) -> Tensor:
+        """positive (batch,), negative (batch, num_negatives) -> ().
+
+        The negatives of a fact are weighted by the softmax of temperature * score, 0 for
+        equal weights; the weights themselves have no gradient.
+        """
+
+
+def binary_cross_entropy_all(
+    scores: Tensor, answers: Tensor, weight: Tensor | None = None, *, smoothing: float
+) -> Tensor:
+    """Is each node an answer or not: the mean over all batch * num_nodes yes-no questions.
+
+    Labels are 1 - smoothing and smoothing / (num_nodes - 1), as published. The cross-entropy of
+    label y is softplus(score) - y * score, so the labels matter only through two sums of scores
+    and no matrix of them is built.
+    """
+    yes, no = _smoothed_labels(scores, smoothing)
+    of_answers = _at(scores, answers)
+    if weight is not None:
+        of_answers = of_answers * weight
+    total = functional.softplus(scores).sum() - (yes - no) * of_answers.sum()
+    if no:
+        total = total - no * scores.sum()
+    return total / scores.numel()
+
+
+def cross_entropy_all(
+    scores: Tensor, answers: Tensor, weight: Tensor | None = None, *, smoothing: float
+) -> Tensor:
+    """Which node is the answer: the (weighted) mean over answers of the softmax cross-entropy.
+
+    A row with several answers counts once for each, as if every fact had a row of its own.
+    Labels are smoothed as in `binary_cross_entropy_all`. Some weight must be above 0.
+    """
+    yes, no = _smoothed_labels(scores, smoothing)
+    normalizer = scores.logsumexp(dim=1)  # (batch,)
+    if no:
+        normalizer = normalizer - no * scores.sum(dim=1)
+    losses = normalizer.gather(0, answers[0].long()) - (yes - no) * _at(scores, answers)
+    return losses.mean() if weight is None else (losses * weight).sum() / weight.sum()
+
+
+def _smoothed_labels(scores: Tensor, smoothing: float) -> tuple[float, float]:
+    """The labels of an answer and of any other node."""
+    return 1 - smoothing, smoothing / max(1, scores.shape[1] - 1)
+
+
+def _at(scores: Tensor, answers: Tensor) -> Tensor:
+    """The scores at the given rows and columns: (num_answers,)."""
+    return scores.flatten().gather(0, answers[0].long() * scores.shape[1] + answers[1])
+
+
+def self_adversarial(
+    positive: Tensor, negative: Tensor, *, margin: float, temperature: float
+) -> Tensor:
+    """Sun et al., 2019. With scores that are negative distances d, and temperature 0:
+
+    -(1/2) [mean log sigmoid(margin - d of facts) + mean log sigmoid(d of negatives - margin)],
+    which is what the paper's link prediction was trained with.
+    """
+    of_positive = functional.softplus(-margin - positive)
+    of_negative = functional.softplus(margin + negative)
+    return (of_positive.mean() + _mean_of_negatives(of_negative, negative, temperature)) / 2
+
+
+def softplus_loss(
+    positive: Tensor, negative: Tensor, *, margin: float, temperature: float
+) -> Tensor:
+    """Trouillon et al., 2016: every score, of a fact or of a negative, counts the same.
+
+    Scores are raised by the margin first: 0 for products, the radius of "true" for distances.
+    """
+    num_negatives = negative.shape[1]
+    of_positive = functional.softplus(-margin - positive).mean()
+    of_negative = functional.softplus(margin + negative)
+    of_negative = _mean_of_negatives(of_negative, negative, temperature)
+    return (of_positive + num_negatives * of_negative) / (1 + num_negatives)
+
+
+def margin_loss(positive: Tensor, negative: Tensor, *, margin: float, temperature: float) -> Tensor:
+    """Bordes et al., 2013: a fact should score higher than each of its negatives by the margin."""
+    shortfall = (margin - positive[:, None] + negative).relu()
+    return _mean_of_negatives(shortfall, negative, temperature)
+
+
+def _mean_of_negatives(losses: Tensor, negative: Tensor, temperature: float) -> Tensor:
+    if temperature == 0:
+        return losses.mean()
+    weight = (temperature * negative.detach()).softmax(dim=1)
+    return (weight * losses).sum(dim=1).mean()
+
+
+AGAINST_ALL_LOSSES: dict[str, AgainstAllLoss] = {
+    "binary-cross-entropy": binary_cross_entropy_all,
+    "cross-entropy": cross_entropy_all,
+}
+SAMPLED_LOSSES: dict[str, SampledLoss] = {
+    "self-adversarial": self_adversarial,
+    "softplus": softplus_loss,
+    "margin": margin_loss,
+}
