@@ -1,0 +1,197 @@
+"""Facts as lines of text: TSV, CSV and their like."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from nodepiece.data.blocks import Block, Reading, ReadOptions
+from nodepiece.data.columns import choose_columns, positions_by_words
+from nodepiece.data.input_file import SAMPLE_BYTES, InputFile
+from nodepiece.data.malformed import (
+    BLANKS,
+    LINE_BYTES,
+    UNQUOTED,
+    Layout,
+    malformed_line,
+    refuse_open_quote,
+    split_rows,
+    wrong_number_of_columns,
+)
+from nodepiece.errors import InputError
+
+BLOCK_BYTES = LINE_BYTES  # of text parsed at once
+SAMPLE_LINES = 100
+
+DELIMITERS_BY_NAME = {
+    "tab": "\t",
+    "\\t": "\t",
+    "comma": ",",
+    "semicolon": ";",
+    "blanks": BLANKS,
+    "space": BLANKS,
+}
+
+
+def read_tsv(file: InputFile, options: ReadOptions) -> Reading:
+    return read_delimited(file, options, candidates="\t,; ")
+
+
+def read_csv(file: InputFile, options: ReadOptions) -> Reading:
+    return read_delimited(file, options, candidates=",;\t ")
+
+
+def read_delimited(file: InputFile, options: ReadOptions, *, candidates: str) -> Reading:
+    """Lines of cells; the delimiter is detected among `candidates`, the likeliest first."""
+    layout = find_layout(file, options, candidates)
+    return Reading(f"text separated by {layout.words}", checked_blocks(file, layout))
+
+
+def find_layout(file: InputFile, options: ReadOptions, candidates: str) -> Layout:
+    """Delimiter, header and columns, judged by the first lines of the file."""
+    try:
+        delimiter, number, cells = first_row(sample_lines(file), options, candidates)
+    except csv.Error as error:
+        raise InputError(
+            f"{file.label}: {error} in the first lines; look for a quote that is not closed"
+        ) from error
+    if not cells:
+        raise InputError(f"{file.label} has only blank lines; it should state facts, one a line")
+    has_header = detect_header(cells, options)
+    if not has_header and options.columns is None:
+        layout = Layout(delimiter, 3, (0, 1, 2), header_line=0)
+        if len(cells) != 3:
+            complaint = wrong_number_of_columns(cells, layout)
+            raise InputError(f"{file.label} line {number:,}: {complaint}")
+        return layout
+    names = cells if has_header else [f"column {position}" for position in range(len(cells))]
+    positions = choose_columns(names, options.columns, file.label)
+    return Layout(delimiter, len(cells), positions, header_line=number if has_header else 0)
+
+
+def first_row(
+    lines: list[str], options: ReadOptions, candidates: str
+) -> tuple[str, int, list[str]]:
+    """The delimiter, and the line number and cells of the first line that is not blank."""
+    if options.delimiter is None:
+        delimiter = detect_delimiter(lines, candidates)
+    else:
+        delimiter = parse_delimiter(options.delimiter)
+    number, cells = next(split_rows(lines, delimiter), (0, []))
+    return delimiter, number, cells
+
+
+def sample_lines(file: InputFile) -> list[str]:
+    """Some whole lines from the start of the file, line ends kept."""
+    sample = file.sample()
+    lines = sample.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
+    if len(sample) == SAMPLE_BYTES and len(lines) > 1:
+        lines.pop()  # cut short
+    return [line.decode(errors="replace") for line in lines]
+
+
+def detect_delimiter(lines: list[str], candidates: str) -> str:
+    """The delimiter that cuts most lines alike, into three or more; ties to the earlier one."""
+    filled = [line for line in lines if line.strip()][:SAMPLE_LINES]
+    likeliest = candidates[0]
+    if likeliest == "\t" and 2 * sum("\t" in line for line in filled) > len(filled):
+        return likeliest  # names may have commas and blanks in them, but hardly tabs
+    return max(candidates, key=lambda delimiter: num_cut_alike(filled, delimiter))
+
+
+def num_cut_alike(lines: list[str], delimiter: str) -> int:
+    lengths = Counter(len(cells) for _, cells in split_rows(lines, delimiter))
+    return max((times for length, times in lengths.items() if length >= 3), default=0)
+
+
+def parse_delimiter(text: str) -> str:
+    delimiter = DELIMITERS_BY_NAME.get(text, text)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n"':
+        raise InputError(
+            f"the delimiter must be one character or one of {', '.join(DELIMITERS_BY_NAME)}, "
+            f"got {text!r}"
+        )
+    return delimiter
+
+
+def detect_header(cells: list[str], options: ReadOptions) -> bool:
+    if options.header is not None:
+        return options.header
+    if options.columns is not None and any(isinstance(column, str) for column in options.columns):
+        return True
+    return positions_by_words(cells) is not None
+
+
+def checked_blocks(file: InputFile, layout: Layout) -> Iterator[Block]:
+    num_rows = 0
+    try:
+        for batch in parsed_batches(file, layout):
+            num_rows += len(batch)
+            columns = [batch.column(position) for position in range(3)]
+            if any(has_empty(column) for column in columns):
+                raise malformed_line(file, layout, None)
+            yield Block(*columns)
+    except pa.ArrowInvalid as error:
+        raise malformed_line(file, layout, error) from error
+    if layout.delimiter not in UNQUOTED:
+        refuse_open_quote(file, layout, num_rows)
+
+
+def has_empty(column: pa.StringArray) -> bool:
+    return len(column) > 0 and pc.min(pc.binary_length(column)).as_py() == 0
+
+
+def parsed_batches(file: InputFile, layout: Layout) -> Iterator[pa.RecordBatch]:
+    """Tables of three string columns: head, relation, tail."""
+    if layout.delimiter == BLANKS:
+        with file.open() as stream:
+            skip = layout.header_line
+            for chunk in whole_lines(stream):
+                text = single_blanks(chunk)
+                if text:
+                    yield from open_csv(pa.BufferReader(text), layout, skip)
+                skip = 0
+    else:
+        with file.arrow_stream() as stream:
+            yield from open_csv(stream, layout, layout.header_line)
+
+
+def open_csv(stream: pa.NativeFile, layout: Layout, skip_rows: int) -> pa_csv.CSVStreamingReader:
+    names = [str(position) for position in range(layout.num_columns)]
+    chosen = [names[position] for position in layout.positions]
+    is_quoted = layout.delimiter not in UNQUOTED
+    return pa_csv.open_csv(
+        stream,
+        read_options=pa_csv.ReadOptions(
+            block_size=BLOCK_BYTES, column_names=names, skip_rows=skip_rows
+        ),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=layout.delimiter,
+            quote_char='"' if is_quoted else False,
+            double_quote=is_quoted,
+            newlines_in_values=is_quoted,
+        ),
+        convert_options=pa_csv.ConvertOptions(
+            include_columns=chosen,
+            column_types=dict.fromkeys(chosen, pa.string()),
+            null_values=[],
+            strings_can_be_null=False,
+        ),
+    )
+
+
+def whole_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The bytes in chunks that end where a line ends."""
+    while chunk := stream.read(BLOCK_BYTES // 2):
+        yield chunk + stream.readline()
+
+
+def single_blanks(text: bytes) -> bytes:
+    """Runs of blanks made one, and none left at the ends of lines."""
+    text = re.sub(rb"[ \t]+", b" ", text)
+    return re.sub(rb" ?([\r\n]+) ?", rb"\1", text).strip(b" ")

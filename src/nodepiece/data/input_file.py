@@ -1,0 +1,129 @@
+"""Where the bytes come from: a file, a compressed file, or standard input."""
+
+import gzip
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from nodepiece.errors import InputError
+
+STANDARD_INPUT = "-"
+SAMPLE_BYTES = 1 << 20  # enough to judge a file by
+
+GZIP_MAGIC = b"\x1f\x8b"
+PARQUET_MAGIC = b"PAR1"
+FOREIGN_MAGIC = {
+    b"PK\x03\x04": "a zip archive",
+    b"BZh": "compressed with bzip2",
+    b"\xfd7zXZ": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
+}
+
+ENDINGS = {
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".nt": "nt",
+    ".ttl": "ttl",
+    ".txt": None,  # says nothing: the content decides
+}
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that can be opened as often as needed."""
+
+    path: Path  # where the bytes are
+    label: str  # what the user calls it
+    is_gzip: bool
+
+    def open(self) -> BinaryIO:
+        """The bytes, decompressed."""
+        if self.is_gzip:
+            return cast(BinaryIO, gzip.open(self.path, "rb"))
+        return self.path.open("rb")
+
+    def arrow_stream(self) -> pa.NativeFile:
+        """The same bytes, read and decompressed outside the interpreter lock."""
+        return pa.input_stream(str(self.path), compression="gzip" if self.is_gzip else None)
+
+    def sample(self) -> bytes:
+        """The first bytes, decompressed."""
+        with self.open() as stream:
+            return stream.read(SAMPLE_BYTES)
+
+
+@contextmanager
+def open_source(source: str | Path) -> Iterator[InputFile]:
+    """Yield the file behind `source`; anything wrong with it below is told as an InputError.
+
+    Standard input is copied to a temporary file first: Parquet is read from its end, and naming
+    the line of a mistake takes a second look.
+    """
+    if str(source) == STANDARD_INPUT:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "standard-input"
+            with copy.open("wb") as target:
+                shutil.copyfileobj(sys.stdin.buffer, target)
+            with open_file(copy, "standard input") as file:
+                yield file
+    else:
+        with open_file(Path(source), str(source)) as file:
+            yield file
+
+
+@contextmanager
+def open_file(path: Path, label: str) -> Iterator[InputFile]:
+    if not path.exists():
+        raise InputError(f"{label} does not exist; check the path")
+    try:
+        with path.open("rb") as stream:
+            magic = stream.read(8)
+        refuse_foreign(magic, label)
+        yield InputFile(path, label, is_gzip=magic.startswith(GZIP_MAGIC))
+    except EOFError as error:
+        raise InputError(f"{label} ends early: {error}; copy or compress it again") from error
+    except OSError as error:
+        raise InputError(f"{label} cannot be read: {error}; check the file") from error
+
+
+def refuse_foreign(magic: bytes, label: str) -> None:
+    if not magic:
+        raise InputError(f"{label} is empty; it should state facts: head, relation, tail")
+    for start, kind in FOREIGN_MAGIC.items():
+        if magic.startswith(start):
+            raise InputError(f"{label} is {kind}; unpack it first (gzip is read as it is)")
+
+
+def format_of(file: InputFile, path: str | Path) -> str:
+    """The format by the ending of `path`, else by the content of the file."""
+    return ending_format(path) or content_format(file.sample())
+
+
+def ending_format(path: str | Path) -> str | None:
+    return ENDINGS.get(Path(without_gz(str(path))).suffix.lower())
+
+
+def without_gz(name: str) -> str:
+    return name[:-3] if name.lower().endswith(".gz") else name
+
+
+def content_format(sample: bytes) -> str:
+    if sample.startswith(PARQUET_MAGIC):
+        return "parquet"
+    for raw in sample.splitlines():
+        line = raw.strip().removeprefix(b"\xef\xbb\xbf").lower()
+        if line.startswith((b"@prefix", b"@base", b"prefix ", b"base <")):
+            return "ttl"
+        if line.startswith((b"<", b"_:")) and line.endswith(b"."):
+            return "nt"
+        if line and not line.startswith(b"#"):
+            break
+    return "tsv"

@@ -1,0 +1,146 @@
+"""The slow, plain search for the line that a fast parser stumbled over."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from nodepiece.data.columns import ROLES, Positions
+from nodepiece.data.input_file import InputFile
+from nodepiece.errors import InputError
+
+BLANKS = " "  # as a delimiter: any run of spaces and tabs
+UNQUOTED = ("\t", BLANKS)  # with these delimiters a quote is a letter like any other
+DELIMITER_WORDS = {"\t": "tabs", ",": "commas", ";": "semicolons", BLANKS: "blanks"}
+MAX_SHOWN = 80  # characters of an offending line
+LINE_BYTES = 16 << 20  # no line is longer
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the cells of a text file are arranged."""
+
+    delimiter: str  # one character
+    num_columns: int
+    positions: Positions
+    header_line: int  # its number, counted from 1; 0: there is none
+
+    @property
+    def words(self) -> str:
+        return DELIMITER_WORDS.get(self.delimiter, repr(self.delimiter))
+
+
+def split_rows(
+    lines: Iterable[str], delimiter: str, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Number, counted from 1, and cells of every line that is not blank.
+
+    A quoted cell may go over several lines; its row has the number of the first. `strict` refuses
+    quotes that are not closed or closed before a cell ends, with a csv.Error.
+    """
+    if delimiter in UNQUOTED:
+        for number, line in enumerate(lines, start=1):
+            text = line.rstrip("\r\n")
+            cells = (
+                re.split("[ \t]+", text.strip(" \t"))
+                if delimiter == BLANKS
+                else text.split(delimiter)
+            )
+            if cells != [""]:
+                yield number, cells
+    else:
+        reader = csv.reader(lines, delimiter=delimiter, strict=strict)
+        number = 1
+        for cells in reader:
+            if cells:
+                yield number, cells
+            number = reader.line_num + 1
+
+
+def malformed_line(file: InputFile, layout: Layout, reason: Exception | None) -> InputError:
+    """What is wrong with the first bad line; `reason` is for when none looks bad."""
+    number = 0
+    with text_lines(file) as lines:
+        try:
+            for number, cells in split_rows(lines, layout.delimiter):
+                complaint = number > layout.header_line and complaint_about(cells, layout)
+                if complaint:
+                    return InputError(f"{file.label} line {number:,}: {complaint}")
+        except csv.Error as error:
+            return bad_quote(file, number, error)
+    return InputError(f"{file.label}: {reason or 'no line could be read'}; check the file")
+
+
+def refuse_open_quote(file: InputFile, layout: Layout, num_rows: int) -> None:
+    """A quote that is never closed takes the rest of the file into one name; that is no name.
+
+    Only a file with more lines than rows can have one, so mostly counting lines is enough.
+    """
+    with file.open() as stream:
+        num_lines = sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
+    if num_lines <= layout.header_line + num_rows:
+        return
+    number = 0
+    with text_lines(file) as lines:
+        try:
+            for row_number, _ in split_rows(lines, layout.delimiter, strict=True):
+                number = row_number
+        except csv.Error as error:
+            raise bad_quote(file, number, error) from error
+
+
+def bad_quote(file: InputFile, number: int, error: csv.Error) -> InputError:
+    return InputError(
+        f"{file.label} after line {number:,}: {error}; look for a quote that is not closed, "
+        "or write quotes inside a quoted cell twice"
+    )
+
+
+@contextmanager
+def text_lines(file: InputFile) -> Iterator[io.TextIOWrapper]:
+    """The lines, ends kept. Bytes that are not UTF-8 become lone surrogates, to be found again."""
+    with (
+        file.open() as stream,
+        io.TextIOWrapper(
+            stream, encoding="utf-8-sig", errors="surrogateescape", newline=""
+        ) as lines,
+    ):
+        yield lines
+
+
+def complaint_about(cells: list[str], layout: Layout) -> str | None:
+    text = layout.delimiter.join(cells)
+    if not text.isascii() and not is_utf8(text):
+        return f"not UTF-8: {shown(text)}; save the file as UTF-8"
+    if len(cells) != layout.num_columns:
+        return wrong_number_of_columns(cells, layout)
+    for role, position in zip(ROLES, layout.positions, strict=True):
+        if not cells[position]:
+            return f"the {role} is empty: {shown(text)}; fill it in or remove the line"
+    if len(text) > LINE_BYTES // 4:
+        return f"the line has {len(text):,} characters; look for a quote that is not closed"
+    return None
+
+
+def wrong_number_of_columns(cells: list[str], layout: Layout) -> str:
+    return (
+        f"expected {layout.num_columns} columns separated by {layout.words}, got {len(cells)}: "
+        f"{shown(layout.delimiter.join(cells))}; mend the line or remove it, "
+        "or name the delimiter and the columns if it is right"
+    )
+
+
+def is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def shown(text: str) -> str:
+    """The line as a quoted string; bytes that are not UTF-8 appear as \\xff."""
+    text = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    return repr(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))

@@ -1,0 +1,87 @@
+"""Facts as RDF: N-Triples and Turtle."""
+
+import re
+from collections.abc import Iterator
+from itertools import count
+from types import ModuleType
+
+import pyarrow as pa
+
+from nodepiece.data.blocks import Block, Reading, ReadOptions
+from nodepiece.data.input_file import InputFile
+from nodepiece.errors import InputError
+
+BLOCK_FACTS = 200_000
+
+# The parser gives blank nodes without a label one of its own: a random hexadecimal number.
+RANDOM_LABEL = re.compile("[0-9a-f]{24,32}")
+
+
+def read_ntriples(file: InputFile, options: ReadOptions) -> Reading:
+    return Reading("N-Triples", rdf_blocks(file, "nt"))
+
+
+def read_turtle(file: InputFile, options: ReadOptions) -> Reading:
+    return Reading("Turtle", rdf_blocks(file, "ttl"))
+
+
+def rdf_blocks(file: InputFile, extension: str) -> Iterator[Block]:
+    """Nodes and relations go by their IRIs without brackets, blank nodes by _: and their label.
+
+    Blank nodes that have no label in the file are numbered by appearance, "_:1 of FILE", so that
+    reading twice gives the same names and no two files share one.
+    """
+    rdf = import_parser(file.label)
+    blank_names: dict[str, str] = {}
+    numbers = count(1)
+
+    def name(term: object) -> str:
+        if isinstance(term, rdf.NamedNode):
+            return str(term.value)
+        if not isinstance(term, rdf.BlankNode):
+            raise InputError(f"{file.label}: {term} is a fact about a fact; remove it first")
+        label = str(term.value)
+        if RANDOM_LABEL.fullmatch(label) is None:
+            return f"_:{label}"
+        if label not in blank_names:
+            blank_names[label] = f"_:{next(numbers)} of {file.path.name}"
+        return blank_names[label]
+
+    columns: tuple[list[str], list[str], list[str]] = ([], [], [])
+    heads, relations, tails = columns
+    num_literals = 0
+    with file.open() as stream:
+        try:
+            for fact in rdf.parse(input=stream, format=rdf.RdfFormat.from_extension(extension)):
+                if isinstance(fact.object, rdf.Literal):
+                    num_literals += 1
+                    continue
+                heads.append(name(fact.subject))
+                relations.append(fact.predicate.value)
+                tails.append(name(fact.object))
+                if len(heads) == BLOCK_FACTS:
+                    yield as_block(columns, num_literals)
+                    num_literals = 0
+                    for column in columns:
+                        column.clear()
+        except SyntaxError as error:
+            reason = str(error.msg).partition(": ")[2] or error.msg
+            raise InputError(
+                f"{file.label} line {error.lineno or 0:,}: {reason}; mend the line"
+            ) from error
+    yield as_block(columns, num_literals)
+
+
+def as_block(columns: tuple[list[str], list[str], list[str]], num_literals: int) -> Block:
+    heads, relations, tails = (pa.array(column, pa.string()) for column in columns)
+    return Block(heads, relations, tails, num_literals)
+
+
+def import_parser(label: str) -> ModuleType:
+    try:
+        import pyoxigraph
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"reading RDF ({label}) needs pyoxigraph; pip install 'nodepiece[rdf]'"
+        ) from error
+    return pyoxigraph

@@ -1,0 +1,188 @@
+"""Files to graphs: any readable format, one file, a folder of splits, or standard input."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nodepiece.data.blocks import DETECT_EVERYTHING, Reading, ReadOptions
+from nodepiece.data.dataset import Dataset
+from nodepiece.data.delimited import read_csv, read_tsv
+from nodepiece.data.encode import drop_duplicates, encode_facts, encode_like
+from nodepiece.data.input_file import (
+    ENDINGS,
+    STANDARD_INPUT,
+    InputFile,
+    format_of,
+    open_source,
+    without_gz,
+)
+from nodepiece.data.parquet import read_parquet
+from nodepiece.data.rdf import read_ntriples, read_turtle
+from nodepiece.errors import InputError
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+
+__all__ = [
+    "ReadOptions",
+    "ReadReport",
+    "read_dataset",
+    "read_dataset_with_reports",
+    "read_graph",
+    "read_graph_with_report",
+]
+
+Reader = Callable[[InputFile, ReadOptions], Reading]
+
+SPLIT_NAMES = {
+    "train": ("train",),
+    "valid": ("valid", "validation", "dev"),
+    "test": ("test",),
+}
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """What a file held, and what of it was left out."""
+
+    source: str
+    format: str  # in words
+    num_rows: int  # facts stated in the file
+    num_literals: int  # of these: facts about a number, a date or a text, which is no node
+    num_duplicates: int  # of these: facts stated before
+
+    @property
+    def num_facts(self) -> int:
+        return self.num_rows - self.num_literals - self.num_duplicates
+
+    def sentences(self) -> list[str]:
+        said = [f"{self.source}: {plural(self.num_facts, 'fact')} ({self.format})"]
+        if self.num_literals:
+            said.append(f"left out {plural(self.num_literals, 'fact')} whose object is a literal")
+        if self.num_duplicates:
+            said.append(f"left out {plural(self.num_duplicates, 'fact')} stated before")
+        return said
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def read_graph(source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING) -> KnowledgeGraph:
+    """The graph in a file, in the training part of a folder, or on standard input (`-`).
+
+    Nodes and relations get their ids by first appearance. A fact stated twice is kept once.
+    """
+    return read_graph_with_report(source, options=options)[0]
+
+
+def read_graph_with_report(
+    source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING
+) -> tuple[KnowledgeGraph, ReadReport]:
+    if is_folder(source):
+        source = split_files(Path(source))["train"]
+    with open_source(source) as file:
+        reading = reader_of(file, source, options)(file, options)
+        facts = encode_facts(reading.blocks)
+    num_nodes, num_relations = len(facts.names.nodes), len(facts.names.relations)
+    triples = drop_duplicates(facts.triples, num_nodes, num_relations)
+    report = ReadReport(
+        source=file.label,
+        format=reading.format,
+        num_rows=len(facts.triples) + facts.num_literals,
+        num_literals=facts.num_literals,
+        num_duplicates=len(facts.triples) - len(triples),
+    )
+    if not len(triples):
+        raise InputError(f"{file.label} states no fact between nodes; {complaint(report)}")
+    return KnowledgeGraph(triples, num_nodes, num_relations, facts.names), report
+
+
+def reader_of(file: InputFile, source: str | Path, options: ReadOptions) -> Reader:
+    if options.format is None:
+        return READERS[format_of(file, source)]
+    if options.format not in READERS:
+        raise InputError(f"unknown format {options.format!r}; it is one of {', '.join(READERS)}")
+    return READERS[options.format]
+
+
+def complaint(report: ReadReport) -> str:
+    if report.num_literals:
+        return f"all {report.num_literals:,} objects are literals, and a graph needs nodes"
+    return "add some: head, relation, tail"
+
+
+def read_dataset(source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING) -> Dataset:
+    """A folder with files for train and maybe valid and test; of a file, everything is train.
+
+    Facts of valid and test that name nodes or relations that train lacks are dropped and counted.
+    """
+    return read_dataset_with_reports(source, options=options)[0]
+
+
+def read_dataset_with_reports(
+    source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING
+) -> tuple[Dataset, dict[str, ReadReport]]:
+    """The dataset, and a report on the file of each split that has one."""
+    files: dict[str, str | Path] = {"train": source}
+    if is_folder(source):
+        files = dict(split_files(Path(source)))
+    train, train_report = read_graph_with_report(files["train"], options=options)
+    if train.names is None:
+        raise ValueError("a graph read from a file has names")
+    reports = {"train": train_report}
+    parts = {part: np.empty((0, 3), dtype=np.int32) for part in ("valid", "test")}
+    num_unseen = {"valid": 0, "test": 0}
+    for part in [part for part in parts if part in files]:
+        graph, reports[part] = read_graph_with_report(files[part], options=options)
+        parts[part], num_unseen[part] = encode_like(graph, train.names)
+    name = dataset_name(source)
+    return Dataset(name, train, parts["valid"], parts["test"], num_unseen), reports
+
+
+def is_folder(source: str | Path) -> bool:
+    return str(source) != STANDARD_INPUT and Path(source).is_dir()
+
+
+def dataset_name(source: str | Path) -> str:
+    if str(source) == STANDARD_INPUT:
+        return "standard input"
+    path = Path(source).resolve()
+    return path.name if path.is_dir() else Path(without_gz(path.name)).stem
+
+
+def split_files(folder: Path) -> dict[str, Path]:
+    """The file of each split that the folder has; train it must have."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        split = split_of(path)
+        if split is None:
+            continue
+        if split in found:
+            raise InputError(
+                f"{folder} has two files for the {split} split: {found[split].name} and "
+                f"{path.name}; move one of them away"
+            )
+        found[split] = path
+    if "train" not in found:
+        expected = ", ".join(f"train{ending}" for ending in ENDINGS)
+        raise InputError(
+            f"{folder} has no training file; name it one of {expected} (or one of these and .gz)"
+        )
+    return found
+
+
+def split_of(path: Path) -> str | None:
+    plain = Path(without_gz(path.name.lower()))
+    if plain.suffix not in ENDINGS or not path.is_file():
+        return None
+    return next((split for split, stems in SPLIT_NAMES.items() if plain.stem in stems), None)
+
+
+READERS: dict[str, Reader] = {
+    "tsv": read_tsv,
+    "csv": read_csv,
+    "parquet": read_parquet,
+    "nt": read_ntriples,
+    "ttl": read_turtle,
+}
