@@ -248,7 +248,7 @@ def test_too_long_a_content_length_does_no_harm_if_the_content_is_right(
     assert (tmp_path / "umls" / "train.tsv").read_bytes() == TRIPLES
 
 
-def test_too_short_a_content_length_is_made_up_for_if_the_size_is_known(
+def test_bytes_cut_off_by_too_short_a_content_length_are_asked_for_again(
     server: Server, tmp_path: Path
 ) -> None:
     server.extra_length = -10

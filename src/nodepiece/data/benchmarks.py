@@ -45,12 +45,12 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Location:
-    """A folder of a benchmark on this disk; `missing` names the parts that have no file there."""
+    """A folder on this disk that has files of a benchmark, all of them or some."""
 
     benchmark: Benchmark
     folder: Path
     files: Mapping[str, Path]  # part -> file
-    missing: tuple[str, ...]
+    missing: Mapping[str, Path]  # part -> the file expected, for parts that have none
 
 
 def benchmark_named(name: str) -> Benchmark:
@@ -88,7 +88,11 @@ def locations(benchmark: Benchmark, places: tuple[Path, ...]) -> Iterator[Locati
                 if (name := next((n for n in names if (folder / n).is_file()), None))
             }
             if files:
-                missing = tuple(part for part in layout.files if part not in files)
+                missing = {
+                    part: folder / names[0]
+                    for part, names in layout.files.items()
+                    if part not in files
+                }
                 yield Location(benchmark, folder, files, missing)
 
 

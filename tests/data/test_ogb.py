@@ -1,0 +1,100 @@
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nodepiece.data.load import load_ogb_training_graph
+from nodepiece.errors import InputError
+
+# Q1 -P31-> Q2, Q3 -P17-> Q1
+TRAIN = {"head": np.array([0, 2]), "relation": np.array([0, 1]), "tail": np.array([1, 0])}
+NODES = "node idx,entity id\n0,Q1\n1,Q2\n2,Q3\n"
+RELATIONS = "reltype,rel id\n0,P31\n1,P17\n"
+
+
+def write_ogb(place: Path, train: Any = TRAIN, nodes: str = NODES, **save: Any) -> Path:
+    folder = place / "ogbl_wikikg2"
+    for name in ("split/time", "mapping"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for part in ("train", "valid", "test"):
+        torch.save(train, folder / f"split/time/{part}.pt", **save)
+    for name, text in (("nodeidx2entityid", nodes), ("reltype2relid", RELATIONS)):
+        (folder / f"mapping/{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
+    return folder
+
+
+def facts(place: Path) -> list[tuple[str, str, str]]:
+    graph = load_ogb_training_graph("ogbl-wikikg2", place)
+    return [
+        (graph.node_name(head), graph.relation_name(relation), graph.node_name(tail))
+        for head, relation, tail in graph.triples.tolist()
+    ]
+
+
+@pytest.mark.parametrize("is_zip", [True, False], ids=["zip", "before torch 1.6"])
+def test_training_facts_are_read_with_their_wikidata_names(tmp_path: Path, is_zip: bool) -> None:
+    write_ogb(tmp_path, _use_new_zipfile_serialization=is_zip)
+    assert facts(tmp_path) == [("Q1", "P31", "Q2"), ("Q3", "P17", "Q1")]
+
+
+def test_arrays_pickled_by_an_older_numpy_are_read(tmp_path: Path) -> None:
+    folder = write_ogb(tmp_path, _use_new_zipfile_serialization=False)
+    path = folder / "split/time/train.pt"
+    path.write_bytes(path.read_bytes().replace(b"numpy._core.multi", b"numpy.core.multi"))
+    assert len(facts(tmp_path)) == 2
+
+
+def test_tensors_are_read_like_arrays(tmp_path: Path) -> None:
+    write_ogb(tmp_path, {role: torch.from_numpy(ids) for role, ids in TRAIN.items()})
+    assert len(facts(tmp_path)) == 2
+
+
+def test_names_are_ordered_by_their_index(tmp_path: Path) -> None:
+    write_ogb(tmp_path, nodes="node idx,entity id\n2,Q3\n0,Q1\n1,Q2\n")
+    assert facts(tmp_path)[1] == ("Q3", "P17", "Q1")
+
+
+class Mischief:
+    """Unpickled without care, this creates a file."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.target,)
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_a_pickle_that_would_run_code_is_refused_unrun(tmp_path: Path, is_zip: bool) -> None:
+    target = tmp_path / "was-here"
+    write_ogb(tmp_path, TRAIN | {"x": Mischief(target)}, _use_new_zipfile_serialization=is_zip)
+    with pytest.raises(InputError, match=r"train\.pt cannot be read as plain arrays"):
+        facts(tmp_path)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        ({"head": np.array([0])}, "has no 'relation'"),
+        (TRAIN | {"tail": np.array([1])}, "differ in length"),
+        (TRAIN | {"tail": torch.tensor([0.5, 1.0])}, "'tail' is no column of integers"),
+        (TRAIN | {"tail": np.array([1, 3])}, "outside the graph of 3 nodes"),
+        (TRAIN | {"tail": np.array([1, 2**32])}, "outside the graph of 3 nodes"),
+        ([1, 2], "holds a list"),
+    ],
+)
+def test_unfit_content_is_refused(tmp_path: Path, train: Any, message: str) -> None:
+    write_ogb(tmp_path, train)
+    with pytest.raises(InputError, match=message):
+        facts(tmp_path)
+
+
+@pytest.mark.parametrize("nodes", ["idx,id\n0,Q1\n2,Q3\n", "idx,id\n0,Q1\nx,Q2\n", "idx\n0\n1\n"])
+def test_a_damaged_mapping_is_refused(tmp_path: Path, nodes: str) -> None:
+    write_ogb(tmp_path, nodes=nodes)
+    with pytest.raises(InputError, match=r"nodeidx2entityid\.csv\.gz"):
+        facts(tmp_path)
