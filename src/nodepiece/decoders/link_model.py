@@ -1,0 +1,113 @@
+"""Node vectors and a scoring function put together: a model of which facts hold."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.encoders.graph_layers import (
+    GraphLayer,
+    GraphLayerSettings,
+    Neighbourhoods,
+    group_neighbours,
+)
+from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
+from nodepiece.encoders.parameters import Dropout, phases, use_generator
+from nodepiece.errors import InputError
+
+
+@dataclass(frozen=True)
+class DecoderSettings:
+    """How vectors become scores."""
+
+    kind: str = "rotate"  # a name in DECODERS
+    query_dropout: float = 0.0  # on head vectors before they are scored, in [0, 1)
+    node_norm: bool = False  # BatchNorm on the node vectors
+
+    def __post_init__(self) -> None:
+        if self.kind not in DECODERS:
+            raise InputError(f"unknown decoder {self.kind!r}; it is one of {', '.join(DECODERS)}")
+        if not 0 <= self.query_dropout < 1:
+            raise InputError(f"decoder.query_dropout must be in [0, 1): {self.query_dropout}")
+
+
+class LinkModel(nn.Module):
+    """Scores facts. Heads are asked for as tails of the inverse relation.
+
+    Where a relation vector has the size of a piece, the relation pieces of the encoder are the
+    decoder's relations, as published.
+    """
+
+    edges: Tensor | None
+
+    def __init__(
+        self,
+        nodes: NodePieceEmbedding | LookupEmbedding,
+        edges: Tensor,  # (num_edges, 3) of the training graph, inverses included
+        num_relations: int,  # direct and inverse
+        decoder: DecoderSettings,
+        graph: GraphLayerSettings,
+        *,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        dim = nodes.embedding_dim
+        self.nodes, self.decoder = nodes, DECODERS[decoder.kind]
+        self.num_nodes, self.num_relations = nodes.num_embeddings, num_relations
+        relation_dim = self.decoder.relation_dim(dim)
+        if isinstance(nodes, NodePieceEmbedding) and relation_dim == dim:
+            self.own_relations = None
+        else:
+            self.own_relations = phases(num_relations, relation_dim, generator=generator)
+        self.layers = nn.ModuleList(
+            GraphLayer(dim, graph, generator=generator) for _ in range(graph.layers)
+        )
+        if graph.layers and relation_dim != dim:
+            raise InputError(f"graph layers do not go with the decoder {decoder.kind}")
+        self.register_buffer("edges", edges if graph.layers else None, persistent=False)
+        self._hoods: Neighbourhoods | None = None
+        self.node_norm = nn.BatchNorm1d(dim) if decoder.node_norm else None
+        self.query_dropout = Dropout(decoder.query_dropout)
+        use_generator(self, generator)
+
+    def relation_vectors(self) -> Tensor:
+        """(num_relations, relation_dim)."""
+        if isinstance(self.nodes, NodePieceEmbedding) and self.own_relations is None:
+            return self.nodes.tables.relations
+        return cast(Tensor, self.own_relations)
+
+    def node_vectors(self) -> Tensor:
+        """(num_nodes, dim): every node, through the graph layers if there are any."""
+        vectors = self.nodes.all_nodes()
+        for layer in self.layers:
+            vectors = layer(vectors, self.relation_vectors(), self._neighbourhoods())
+        return vectors if self.node_norm is None else self.node_norm(vectors)
+
+    def vectors_of(self, nodes: Tensor) -> Tensor:
+        """The vectors of some nodes: those alone are encoded, where the model allows it."""
+        if self.layers or self.node_norm is not None:
+            return self.node_vectors()[nodes]
+        return self.nodes(nodes)
+
+    def score_all_tails(self, heads: Tensor, relations: Tensor, vectors: Tensor) -> Tensor:
+        """(batch,), (batch,), (num_nodes, dim) -> (batch, num_nodes)."""
+        head = self.query_dropout(vectors.index_select(0, heads))
+        relation = self.relation_vectors().index_select(0, relations)
+        return self.decoder.score_all_tails(head, relation, vectors)
+
+    def score_all_relations(self, heads: Tensor, tails: Tensor, vectors: Tensor) -> Tensor:
+        """(batch,), (batch,), (num_nodes, dim) -> (batch, num_relations)."""
+        head, tail = vectors.index_select(0, heads), vectors.index_select(0, tails)
+        return self.decoder.score_all_relations(head, tail, self.relation_vectors())
+
+    def _neighbourhoods(self) -> Neighbourhoods:
+        """The edges grouped: made once, and again when the model changes its device."""
+        edges = cast(Tensor, self.edges)
+        if self._hoods is None or self._hoods.share_of_pair.device != edges.device:
+            self._hoods = group_neighbours(edges, self.num_nodes, self.num_relations)
+        return self._hoods
+
+    def num_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())

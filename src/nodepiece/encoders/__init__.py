@@ -1,0 +1,1 @@
+"""From pieces to node vectors (section 3.3)."""

@@ -1,0 +1,109 @@
+"""Sums over bags of rows, forwards and backwards without atomics.
+
+One operation carries the factorized MLP and the graph layers: `bag_sum(rows, bags)[i]` is the sum
+of the rows that bag i names. Its gradient is the same operation over the transposed bags (for
+each row, the bags it is in), so both ways are plain gathers with a fixed order of additions: the
+same result on every run, no atomics, and no copy of a row for each of its uses.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+CHUNK = 64  # a GPU thread adds up at most so many rows in turn; longer bags are cut into chunks
+
+
+@dataclass(frozen=True)
+class Bags:
+    """Which rows each bag holds. All shapes depend on the sizes alone, never on the contents."""
+
+    members: Tensor  # (num_members,) row ids, bag after bag
+    offsets: Tensor  # (num_bags + 1,) where each bag starts and the last one ends
+    num_rows: int
+
+    @property
+    def num_bags(self) -> int:
+        return len(self.offsets) - 1
+
+    def copy_from(self, other: "Bags") -> None:
+        """Take over the contents of bags of equal sizes in place, where a CUDA graph finds them."""
+        self.members.copy_(other.members)
+        self.offsets.copy_(other.offsets)
+        for mine, theirs in zip(self.chunks, other.chunks, strict=True):
+            mine.copy_(theirs)
+
+    @cached_property
+    def chunks(self) -> tuple[Tensor, Tensor]:
+        return cut_into_chunks(self)
+
+    def transposed(self) -> "Bags":
+        """For every row, the bags that hold it, in ascending order. Costs one stable sort."""
+        members, order = torch.sort(self.members, stable=True)
+        positions = torch.arange(len(self.members), device=members.device, dtype=members.dtype)
+        bag_of = torch.searchsorted(self.offsets, positions, right=True, out_int32=True) - 1
+        rows = torch.arange(self.num_rows + 1, device=members.device, dtype=members.dtype)
+        offsets = torch.searchsorted(members, rows, out_int32=True)
+        return Bags(bag_of[order], offsets, self.num_bags)
+
+
+def bags_of_width(members: Tensor, num_rows: int) -> Bags:
+    """Bags that all hold equally many rows: members (num_bags, width)."""
+    num_bags, width = members.shape
+    offsets = torch.arange(num_bags + 1, device=members.device, dtype=torch.int32) * width
+    return Bags(members.int().flatten(), offsets, num_rows)
+
+
+def bags_by_owner(owner: Tensor, member: Tensor, num_bags: int, num_rows: int) -> Bags:
+    """Bags from pairs (owner, member) in any order; pairs of one owner keep their order."""
+    owner, order = torch.sort(owner.int(), stable=True)
+    bags = torch.arange(num_bags + 1, device=owner.device, dtype=torch.int32)
+    offsets = torch.searchsorted(owner, bags, out_int32=True)
+    return Bags(member.int()[order], offsets, num_rows)
+
+
+def bag_sum(rows: Tensor, bags: Bags, transposed: Bags) -> Tensor:
+    """(num_rows, dim) -> (num_bags, dim); callers keep `transposed`, which is bags.transposed()."""
+    return _BagSum.apply(rows, bags, transposed)  # type: ignore[no-untyped-call]
+
+
+class _BagSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, bags: Bags, transposed: Bags) -> Tensor:
+        ctx.transposed = transposed
+        return sum_members(rows, bags)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return sum_members(gradient.contiguous(), ctx.transposed), None, None
+
+
+def sum_members(rows: Tensor, bags: Bags) -> Tensor:
+    """The sums themselves; on a GPU in two levels, so that no thread is left with a long bag."""
+    if rows.device.type != "cuda":
+        return embedding_bag(bags.members, rows, bags.offsets, mode="sum", include_last_offset=True)
+    chunks, bag_chunks = bags.chunks
+    partial = embedding_bag(bags.members, rows, chunks, mode="sum", include_last_offset=True)
+    every = torch.arange(len(chunks) - 1, device=rows.device, dtype=torch.int32)
+    return embedding_bag(every, partial, bag_chunks, mode="sum", include_last_offset=True)
+
+
+def cut_into_chunks(bags: Bags) -> tuple[Tensor, Tensor]:
+    """Offsets of chunks of at most CHUNK members, and for every bag where its chunks start.
+
+    There are as many chunks as there could be at most for these sizes; those left over are empty.
+    """
+    sizes = bags.offsets.diff()
+    per_bag = (sizes + CHUNK - 1) // CHUNK
+    bag_chunks = torch.nn.functional.pad(per_bag.cumsum(0, dtype=torch.int32), (1, 0))
+    most = bags.num_bags + len(bags.members) // CHUNK
+    chunk = torch.arange(most + 1, device=sizes.device, dtype=torch.int32)
+    bag_of = torch.searchsorted(bag_chunks, chunk, right=True, out_int32=True) - 1
+    inside = bag_of < bags.num_bags
+    bag_of = bag_of.clamp_max(bags.num_bags - 1)
+    start = bags.offsets[bag_of] + CHUNK * (chunk - bag_chunks[bag_of])
+    end = torch.full_like(start, len(bags.members))
+    return torch.where(inside, torch.minimum(start, bags.offsets[bag_of + 1]), end), bag_chunks

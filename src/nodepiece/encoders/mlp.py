@@ -1,0 +1,76 @@
+"""The paper's main encoder: concatenate the pieces, project twice (section 3.3)."""
+
+import torch
+from torch import Tensor, nn
+
+from nodepiece.encoders.bag_sum import Bags, bag_sum, bags_of_width
+from nodepiece.encoders.parameters import Dropout, linear
+from nodepiece.encoders.pieces import PieceCounts, PieceVectors, Tokens
+
+
+class MLPEncoder(nn.Module):
+    """Linear over the concatenated pieces, dropout, ReLU, linear.
+
+    The first product, over (k + m) * dim numbers a node, is nearly all of the work, and it need
+    not be done node by node: W [e_1; ...; e_n] = sum over positions p of W_p e_p, and there are
+    few different pieces. `factorized` computes W_p e for every piece and position once and adds
+    up rows; `forward` is the plain way. They give the same numbers up to rounding.
+    """
+
+    def __init__(
+        self,
+        counts: PieceCounts,
+        dim: int,
+        hidden_dim: int,
+        *,
+        dropout: float,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.counts, self.dim, self.hidden_dim = counts, dim, hidden_dim
+        self.hidden = linear(counts.num_pieces * dim, hidden_dim, generator=generator)
+        self.output = linear(hidden_dim, dim, generator=generator)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, vectors: PieceVectors, tokens: Tokens) -> Tensor:
+        pieces = vectors.of(tokens)  # (batch, k + m, dim)
+        return self._finish(self.hidden(pieces.flatten(start_dim=1)))
+
+    def factorized(self, vectors: PieceVectors, bags: Bags, transposed: Bags) -> Tensor:
+        """The same from `bags`, made by `product_rows` and kept where the tokens stay the same."""
+        products = self.products(vectors)
+        return self._finish(bag_sum(products, bags, transposed) + self.hidden.bias)
+
+    def products(self, vectors: PieceVectors) -> Tensor:
+        """W_p e for all pieces e at all their positions p: (num_products, hidden_dim).
+
+        Rows: anchor a at position p is a * k + p; distances follow in the same way, then
+        relations with m positions.
+        """
+        k, dim = self.counts.anchors_per_node, self.dim
+        weight = self.hidden.weight.view(self.hidden_dim, -1, dim).permute(2, 1, 0)
+        for_anchors = weight[:, :k].reshape(dim, -1)  # (dim, k * hidden_dim)
+        for_relations = weight[:, k:].reshape(dim, -1)
+        products = [vectors.anchors @ for_anchors]
+        if vectors.distances is not None:
+            products.append(vectors.distances @ for_anchors)
+        products.append(vectors.relations @ for_relations)
+        return torch.cat([product.reshape(-1, self.hidden_dim) for product in products])
+
+    def product_rows(self, tokens: Tokens) -> Bags:
+        """Which rows of `products` add up to the hidden layer of each node."""
+        counts = self.counts
+        k, m = counts.anchors_per_node, counts.relations_per_node
+        device = tokens.anchors.device
+        position = torch.arange(max(k, m), device=device, dtype=torch.int32)
+        columns = [tokens.anchors * k + position[:k]]
+        num_rows = (counts.num_anchors + 2) * k
+        if tokens.distances is not None:
+            columns.append(num_rows + tokens.distances * k + position[:k])
+            num_rows += counts.num_distances * k
+        columns.append(num_rows + tokens.relations * m + position[:m])
+        num_rows += (counts.num_relations + 1) * m
+        return bags_of_width(torch.cat(columns, dim=1), num_rows)
+
+    def _finish(self, hidden: Tensor) -> Tensor:
+        return self.output(self.dropout(hidden).relu())

@@ -1,0 +1,141 @@
+"""A drop-in replacement of the embedding lookup: node ids in, node vectors out."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from nodepiece.encoders.bag_sum import Bags
+from nodepiece.encoders.mlp import MLPEncoder
+from nodepiece.encoders.parameters import use_generator, xavier
+from nodepiece.encoders.pieces import PieceTables, TokenTensors, count_pieces
+from nodepiece.encoders.transformer import TransformerEncoder
+from nodepiece.errors import InputError
+from nodepiece.tokenizer.tokens import TokenTable
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """How pieces become a node vector."""
+
+    kind: str = "mlp"  # "mlp", "transformer", or "lookup": a trained vector for every node
+    dim: int = 200  # d, of pieces and of node vectors
+    hidden_dim: int = 400  # width of the hidden layer
+    layers: int = 2  # of the Transformer; the MLP has two
+    heads: int = 4  # of the Transformer's attention
+    dropout: float = 0.1  # in [0, 1)
+    masked: bool = True  # Transformer: leave padding out; False: as published
+    factorized: bool | None = None  # MLP: None: whichever is less work
+
+    def __post_init__(self) -> None:
+        if self.kind not in ENCODERS:
+            raise InputError(f"unknown encoder {self.kind!r}; it is one of {', '.join(ENCODERS)}")
+        if self.dim < 1 or not 0 <= self.dropout < 1:
+            raise InputError(
+                f"encoder.dim must be positive and dropout in [0, 1): {self.dim}, {self.dropout}"
+            )
+
+
+class NodePieceEmbedding(nn.Module):
+    """Node vectors computed from the pieces of a token table.
+
+    Called like nn.Embedding: ids of any shape give vectors of that shape and `dim`. `all_nodes()`
+    gives every node's vector at once. `tables.relations` are the relations' own vectors, shared
+    with a decoder that wants them.
+    """
+
+    def __init__(
+        self, table: TokenTable, settings: EncoderSettings, *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.counts = count_pieces(table)
+        self.num_embeddings, self.embedding_dim = table.num_nodes, settings.dim
+        self.token_tensors = TokenTensors(table)
+        self.tables = PieceTables(self.counts, settings.dim, generator=generator)
+        self.factorized = settings.factorized
+        self.encoder: MLPEncoder | TransformerEncoder
+        if settings.kind == "mlp":
+            self.encoder = MLPEncoder(
+                self.counts,
+                settings.dim,
+                settings.hidden_dim,
+                dropout=settings.dropout,
+                generator=generator,
+            )
+        else:
+            self.encoder = TransformerEncoder(
+                self.counts,
+                settings.dim,
+                settings.hidden_dim,
+                num_layers=settings.layers,
+                num_heads=settings.heads,
+                dropout=settings.dropout,
+                masked=settings.masked,
+                generator=generator,
+            )
+        use_generator(self, generator)
+        self._all_bags: tuple[Bags, Bags] | None = None
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        tokens = self.token_tensors.tokens().of(nodes.flatten())
+        vectors = self.tables.vectors()
+        if isinstance(self.encoder, MLPEncoder) and self._pays_to_factorize(nodes.numel()):
+            bags = self.encoder.product_rows(tokens)
+            encoded = self.encoder.factorized(vectors, bags, bags.transposed())
+        else:
+            encoded = self.encoder(vectors, tokens)
+        return encoded.view(*nodes.shape, self.embedding_dim)
+
+    def all_nodes(self) -> Tensor:
+        """(num_nodes, dim)."""
+        vectors = self.tables.vectors()
+        if isinstance(self.encoder, MLPEncoder) and self._pays_to_factorize(self.num_embeddings):
+            return self.encoder.factorized(vectors, *self._bags_of_all())
+        return self.encoder(vectors, self.token_tensors.tokens())
+
+    def _pays_to_factorize(self, num_nodes: int) -> bool:
+        """One row of products costs what one piece of one node does the plain way."""
+        if self.factorized is not None:
+            return self.factorized
+        counts = self.counts
+        num_products = (counts.num_anchors + 2 + counts.num_distances) * counts.anchors_per_node + (
+            counts.num_relations + 1
+        ) * counts.relations_per_node
+        return num_products < num_nodes * counts.num_pieces
+
+    def _bags_of_all(self) -> tuple[Bags, Bags]:
+        """The bags of the whole table: made once, and again when the model changes its device."""
+        device = self.token_tensors.anchors.device
+        if self._all_bags is None or self._all_bags[0].members.device != device:
+            self._all_bags = self._make_bags()
+        return self._all_bags
+
+    def _make_bags(self) -> tuple[Bags, Bags]:
+        if not isinstance(self.encoder, MLPEncoder):
+            raise TypeError("only the MLP encoder is factorized")
+        bags = self.encoder.product_rows(self.token_tensors.tokens())
+        return bags, bags.transposed()
+
+    def tokens_changed(self) -> None:
+        """To be called after `token_tensors` were written to."""
+        if self._all_bags is not None:
+            for mine, fresh in zip(self._all_bags, self._make_bags(), strict=True):
+                mine.copy_from(fresh)
+
+
+class LookupEmbedding(nn.Module):
+    """A trained vector for every node: the shallow baseline."""
+
+    def __init__(self, num_nodes: int, dim: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.num_embeddings, self.embedding_dim = num_nodes, dim
+        self.vectors = xavier(num_nodes, dim, generator=generator)
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        return self.vectors[nodes]
+
+    def all_nodes(self) -> Tensor:
+        return self.vectors
+
+
+ENCODERS = ("mlp", "transformer", "lookup")

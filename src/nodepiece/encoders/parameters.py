@@ -1,0 +1,52 @@
+"""Trained parameters, drawn from an explicit generator, and dropout that has one too."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def xavier(num_rows: int, dim: int, *, generator: torch.Generator) -> nn.Parameter:
+    """(num_rows, dim), Xavier uniform: how anchors and distances start."""
+    weight = torch.empty(num_rows, dim)
+    if num_rows:
+        nn.init.xavier_uniform_(weight, generator=generator)
+    return nn.Parameter(weight)
+
+
+def phases(num_rows: int, dim: int, *, generator: torch.Generator) -> nn.Parameter:
+    """(num_rows, dim): cosines in the first half, sines in the second, of uniform angles."""
+    angle = torch.rand(num_rows, dim // 2, generator=generator) * 2 * math.pi
+    return nn.Parameter(torch.cat([angle.cos(), angle.sin()], dim=1))
+
+
+def linear(num_in: int, num_out: int, *, generator: torch.Generator) -> nn.Linear:
+    """nn.Linear with its usual initialization, but from `generator`."""
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, num_in, num_out)  # type: ignore[no-untyped-call]
+    bound = 1 / math.sqrt(num_in)
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        layer.bias.uniform_(-bound, bound, generator=generator)
+    return layer
+
+
+class Dropout(nn.Module):
+    """Dropout whose randomness is an argument: a run is the same whatever ran before it."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+        self.generator: torch.Generator | None = None  # given by `use_generator`
+
+    def forward(self, values: Tensor) -> Tensor:
+        if not self.training or self.share == 0:
+            return values
+        keep = torch.empty_like(values).bernoulli_(1 - self.share, generator=self.generator)
+        return values * keep / (1 - self.share)
+
+
+def use_generator(module: nn.Module, generator: torch.Generator) -> None:
+    """Let every dropout below `module` draw from `generator`, which is on the module's device."""
+    for part in module.modules():
+        if isinstance(part, Dropout):
+            part.generator = generator

@@ -1,0 +1,130 @@
+"""The tokens of nodes as tensors, and the vectors of the pieces they name."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nodepiece.encoders.parameters import phases, xavier
+from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What some nodes are written with, each as an index into the table of its own kind."""
+
+    anchors: Tensor  # (batch, k) in [0, num_anchors + 2): anchors, [PAD], [DISCONNECTED]
+    distances: Tensor | None  # (batch, k) in [0, num_distances): hops, the last: none
+    relations: Tensor  # (batch, m) in [0, num_relations + 1): relations, [PAD]
+
+    def of(self, nodes: Tensor) -> "Tokens":
+        distances = None if self.distances is None else self.distances[nodes]
+        return Tokens(self.anchors[nodes], distances, self.relations[nodes])
+
+
+@dataclass(frozen=True)
+class PieceVectors:
+    """The tables that Tokens index: (num_anchors + 2, dim), (num_distances, dim), ..."""
+
+    anchors: Tensor
+    distances: Tensor | None
+    relations: Tensor  # (num_relations + 1, dim)
+
+    def of(self, tokens: Tokens) -> Tensor:
+        """Vectorized hashes: anchors plus their distances, then relations: (batch, k + m, dim)."""
+        anchors = self.anchors[tokens.anchors.long()]
+        if self.distances is not None and tokens.distances is not None:
+            anchors = anchors + self.distances[tokens.distances.long()]
+        return torch.cat([anchors, self.relations[tokens.relations.long()]], dim=1)
+
+
+@dataclass(frozen=True)
+class PieceCounts:
+    """Sizes of the vocabulary and of a hash: all an encoder must know of the tokenizer."""
+
+    num_nodes: int
+    num_anchors: int  # without [PAD] and [DISCONNECTED]
+    num_distances: int  # 0: the ablation without distances; else hops 0..max, and one for none
+    num_relations: int  # direct and inverse, without [PAD]
+    anchors_per_node: int  # k
+    relations_per_node: int  # m
+
+    @property
+    def num_pieces(self) -> int:
+        return self.anchors_per_node + self.relations_per_node
+
+
+def count_pieces(table: TokenTable) -> PieceCounts:
+    vocabulary = table.vocabulary
+    has_distances = vocabulary.settings.distances and table.anchors_per_node > 0
+    max_distance = int(table.distances.max(initial=0))
+    return PieceCounts(
+        table.num_nodes,
+        vocabulary.num_anchors,
+        max_distance + 2 if has_distances else 0,
+        vocabulary.num_relations,
+        table.anchors_per_node,
+        table.relations_per_node,
+    )
+
+
+class TokenTensors(nn.Module):
+    """A token table on the device of the model; not trained, not part of its saved state."""
+
+    anchors: Tensor
+    distances: Tensor | None
+    relations: Tensor
+
+    def __init__(self, table: TokenTable) -> None:
+        super().__init__()
+        counts, vocabulary = count_pieces(table), table.vocabulary
+        anchors = np.asarray(table.anchors)
+        anchors = np.where(
+            anchors < vocabulary.num_anchors, anchors, anchors - counts.num_relations
+        )
+        relations = np.asarray(table.relations) - vocabulary.num_anchors
+        self.register_buffer("anchors", torch.tensor(anchors, dtype=torch.int32), persistent=False)
+        self.register_buffer(
+            "relations", torch.tensor(relations, dtype=torch.int32), persistent=False
+        )
+        none = counts.num_distances - 1
+        distances = np.where(table.distances == NO_DISTANCE, none, table.distances)
+        self.register_buffer(
+            "distances",
+            torch.tensor(distances, dtype=torch.int32) if counts.num_distances else None,
+            persistent=False,
+        )
+
+    def tokens(self) -> Tokens:
+        """The tokens of all nodes."""
+        return Tokens(self.anchors, self.distances, self.relations)
+
+    def shuffle_equidistant(self, *, generator: torch.Generator) -> None:
+        """Put anchors at equal distances into a new random order (the paper's pi-SGD).
+
+        Rows stay nearest first, and distances, which come with the order, stay as they are.
+        """
+        if self.distances is None or not self.distances.numel():
+            return
+        device = self.distances.device
+        key = self.distances + torch.rand(self.distances.shape, generator=generator, device=device)
+        self.anchors.copy_(self.anchors.gather(1, key.argsort(dim=1)))
+
+
+class PieceTables(nn.Module):
+    """The trained vectors of anchors, distances and relations: the vocabulary of the model."""
+
+    def __init__(self, counts: PieceCounts, dim: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        num_anchor_rows = counts.num_anchors + 2 if counts.anchors_per_node else 0
+        self.anchors = xavier(num_anchor_rows, dim, generator=generator)
+        self.distances = xavier(counts.num_distances, dim, generator=generator)
+        self.relations = phases(counts.num_relations, dim, generator=generator)
+        num_padding = 1 if counts.relations_per_node else 0
+        self.relation_padding = xavier(num_padding, dim, generator=generator)
+
+    def vectors(self) -> PieceVectors:
+        distances = self.distances if len(self.distances) else None
+        relations = torch.cat([self.relations, self.relation_padding])
+        return PieceVectors(self.anchors, distances, relations)

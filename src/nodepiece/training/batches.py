@@ -1,0 +1,113 @@
+"""What one step of training sees, prepared for a whole epoch on the device of the model.
+
+A step asks for its batch with a counter that lives on the device and gets tensors whose shapes
+never change, so that the step can be recorded once and replayed.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class QueryBatch(NamedTuple):
+    """Queries and all their answers, for training against all nodes."""
+
+    heads: Tensor  # (batch_size,)
+    relations: Tensor  # (batch_size,)
+    answers: Tensor  # (2, capacity) rows of the batch and nodes
+    weight: Tensor  # (capacity,) 1 for answers, 0 where the batch has fewer
+
+
+class FactBatch(NamedTuple):
+    """Facts, for training with sampled negatives."""
+
+    heads: Tensor  # (batch_size,)
+    relations: Tensor
+    tails: Tensor
+
+
+class QueryBatches:
+    """The distinct (head, relation) pairs of the training facts, shuffled each epoch.
+
+    The last batch of an epoch is filled up with the first queries of the same shuffle.
+    """
+
+    def __init__(self, edges: Tensor, num_relations: int, batch_size: int) -> None:
+        # edges: (num_edges, 3), inverses included
+        head, relation, tail = edges.long().T
+        key, order = torch.sort(head * num_relations + relation, stable=True)
+        pairs, counts = torch.unique_consecutive(key, return_counts=True)
+        self.heads, self.relations = pairs // num_relations, pairs % num_relations
+        self.tails = tail[order].int()
+        self.counts = counts
+        self.starts = counts.cumsum(0) - counts
+        self.batch_size = batch_size
+        self.num_batches = -(-len(pairs) // batch_size)
+        self.capacity = 0
+
+    def start_epoch(self, *, generator: torch.Generator) -> bool:
+        """Shuffle. Returns whether shapes changed: an epoch may need more room for answers."""
+        device = self.tails.device
+        num_slots = self.num_batches * self.batch_size
+        shuffle = torch.randperm(len(self.counts), generator=generator, device=device)
+        self.pairs = shuffle[torch.arange(num_slots, device=device) % len(shuffle)]
+        counts = self.counts[self.pairs]  # (num_slots,)
+        needed = int(counts.view(self.num_batches, -1).sum(dim=1).max())
+        grew = needed > self.capacity
+        if grew:
+            self.capacity = needed + needed // 4
+            shape = (self.num_batches, self.capacity)
+            self.rows = torch.empty(shape, dtype=torch.int32, device=device)
+            self.nodes, self.weight = torch.empty_like(self.rows), torch.empty(shape, device=device)
+            self.queries = torch.empty(self.num_batches, self.batch_size, 2, device=device).long()
+        self._lay_out(counts)
+        return grew
+
+    def _lay_out(self, counts: Tensor) -> None:
+        """Write every batch's answers side by side into the epoch's buffers."""
+        device = counts.device
+        slot = torch.repeat_interleave(torch.arange(len(counts), device=device), counts)
+        answer = torch.arange(len(slot), device=device)
+        first = counts.cumsum(0) - counts  # (num_slots,) answer at which each query begins
+        batch = slot // self.batch_size
+        column = answer - first[batch * self.batch_size]
+        self.weight.zero_()
+        self.rows.zero_()
+        self.nodes.zero_()
+        self.rows[batch, column] = (slot % self.batch_size).int()
+        self.nodes[batch, column] = self.tails[self.starts[self.pairs[slot]] + answer - first[slot]]
+        self.weight[batch, column] = 1.0
+        queries = torch.stack([self.heads[self.pairs], self.relations[self.pairs]], dim=1)
+        self.queries.copy_(queries.view_as(self.queries))
+
+    def take(self, step: Tensor) -> QueryBatch:
+        # step: (1,) on the device
+        heads, relations = self.queries.index_select(0, step)[0].unbind(dim=1)
+        rows, nodes = self.rows.index_select(0, step), self.nodes.index_select(0, step)
+        answers = torch.cat([rows, nodes])
+        return QueryBatch(heads, relations, answers, self.weight.index_select(0, step)[0])
+
+
+class FactBatches:
+    """The training facts and their inverses, shuffled each epoch; the last batch is filled up."""
+
+    def __init__(self, edges: Tensor, batch_size: int) -> None:
+        self.edges, self.batch_size = edges.long(), batch_size
+        self.num_batches = -(-len(edges) // batch_size)
+        self.shuffled = torch.empty(
+            self.num_batches, batch_size, 3, dtype=torch.int64, device=edges.device
+        )
+
+    def start_epoch(self, *, generator: torch.Generator) -> bool:
+        device = self.edges.device
+        shuffle = torch.randperm(len(self.edges), generator=generator, device=device)
+        slots = torch.arange(self.num_batches * self.batch_size, device=device) % len(shuffle)
+        self.shuffled.copy_(self.edges[shuffle[slots]].view_as(self.shuffled))
+        return False
+
+    def take(self, step: Tensor) -> FactBatch:
+        return FactBatch(*self.shuffled.index_select(0, step)[0].unbind(dim=1))
+
+
+Batches = QueryBatches | FactBatches

@@ -1,0 +1,70 @@
+"""The loss of one batch: where model, negatives and loss meet."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.training.batches import FactBatch, QueryBatch
+from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
+from nodepiece.training.settings import TrainingSettings
+
+
+def loss_against_all(model: LinkModel, batch: QueryBatch, settings: TrainingSettings) -> Tensor:
+    """Every query against every node; node vectors are computed once for the whole step."""
+    vectors = model.node_vectors()
+    scores = model.score_all_tails(batch.heads, batch.relations, vectors)
+    loss = AGAINST_ALL_LOSSES[settings.loss](
+        scores.float(), batch.answers, batch.weight, smoothing=settings.smoothing
+    )
+    if settings.relation_weight or settings.regularization:
+        loss = loss + loss_of_answers(model, batch, vectors, settings)
+    return loss
+
+
+def loss_of_answers(
+    model: LinkModel, batch: QueryBatch, vectors: Tensor, settings: TrainingSettings
+) -> Tensor:
+    """What is asked of the facts themselves: their relation, and small vectors (N3)."""
+    rows, tails = batch.answers
+    heads, relations = batch.heads[rows], batch.relations[rows]
+    weight = batch.weight / batch.weight.sum()
+    loss = torch.zeros((), device=vectors.device)
+    if settings.relation_weight:
+        scores = model.score_all_relations(heads, tails, vectors)
+        losses = cross_entropy(scores.float(), relations, reduction="none")
+        loss = loss + settings.relation_weight * (losses * weight).sum()
+    if settings.regularization:
+        parts = (vectors[heads], model.relation_vectors()[relations], vectors[tails])
+        cubes = sum(part.abs().pow(3).sum(dim=1) for part in parts)
+        loss = loss + settings.regularization * (cubes * weight).sum() / 3
+    return loss
+
+
+def loss_with_negatives(
+    model: LinkModel, batch: FactBatch, settings: TrainingSettings, *, generator: torch.Generator
+) -> Tensor:
+    """Each fact against copies with one end replaced by a uniform node: half tails, half heads."""
+    num_negatives, batch_size = settings.num_negatives, len(batch.heads)
+    shape = (batch_size, num_negatives)
+    drawn = torch.randint(model.num_nodes, shape, generator=generator, device=batch.heads.device)
+    nodes = torch.cat([batch.heads, batch.tails, drawn.flatten()])
+    vectors = model.vectors_of(nodes)  # all in one go: (batch_size * (2 + num_negatives), dim)
+    head, tail = vectors[:batch_size, None], vectors[batch_size : 2 * batch_size, None]
+    negative = vectors[2 * batch_size :].view(batch_size, num_negatives, -1)
+    relation = model.relation_vectors().index_select(0, batch.relations)[:, None]
+    score, num_tails = model.decoder.score, (num_negatives + 1) // 2
+    negative_scores = torch.cat(
+        [
+            score(head, relation, negative[:, :num_tails]),
+            score(negative[:, num_tails:], relation, tail),
+        ],
+        dim=1,
+    )
+    positive_scores = score(head, relation, tail)[:, 0]
+    return SAMPLED_LOSSES[settings.loss](
+        positive_scores.float(),
+        negative_scores.float(),
+        margin=settings.margin,
+        temperature=settings.temperature,
+    )

@@ -1,0 +1,62 @@
+"""The knobs of training."""
+
+from dataclasses import dataclass
+
+from nodepiece.errors import InputError
+from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
+
+SCHEDULES = ("constant", "cosine", "step")
+PRECISIONS = ("float32", "tf32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How a model is fitted to the facts."""
+
+    loss: str = "binary-cross-entropy"  # against all nodes, or with sampled negatives
+    epochs: int = 100
+    batch_size: int = 512  # (head, relation) queries against all nodes; facts with negatives
+    learning_rate: float = 5e-4
+    schedule: str = "constant"  # "constant", "cosine" to 0, "step": / 10 half-way
+    warmup_epochs: int = 0  # the rate rises linearly to its value
+    smoothing: float = 0.0  # against all: share of certainty spread over other nodes, in [0, 1)
+    margin: float = 9.0  # sampled
+    num_negatives: int = 20  # sampled: for each fact, half of them heads
+    temperature: float = 0.0  # sampled: self-adversarial weights; 0: equal weights, as published
+    relation_weight: float = 0.0  # against all: weight of also predicting the relation of each fact
+    regularization: float = 0.0  # against all: weight of the N3 norm of the facts' vectors
+    clip_gradient: float = 0.0  # largest norm; 0: not clipped
+    precision: str = "float32"  # of products: "float32", "tf32" or "bfloat16" (mixed)
+    shuffle_anchors: bool = False  # a new order of equidistant anchors each epoch (pi-SGD)
+    resample_relations: bool = False  # a new sample of each node's relations each epoch
+    validate_every: int = 0  # epochs; 0: never
+    metric: str = "mrr"  # of validation, larger is better: the best weights are kept
+    patience: int = 0  # validations without improvement before stopping; 0: never stop early
+    checkpoint_seconds: float = 60.0  # between checkpoints to resume from
+
+    def __post_init__(self) -> None:
+        losses = (*AGAINST_ALL_LOSSES, *SAMPLED_LOSSES)
+        for knob, value, choices in (
+            ("loss", self.loss, losses),
+            ("schedule", self.schedule, SCHEDULES),
+            ("precision", self.precision, PRECISIONS),
+        ):
+            if value not in choices:
+                raise InputError(
+                    f"training.{knob} = {value!r} is not known; it is one of {', '.join(choices)}"
+                )
+        for knob, count in (("epochs", self.epochs), ("batch_size", self.batch_size)):
+            if count < 1:
+                raise InputError(f"training.{knob} must be at least 1, got {count}")
+        if not self.learning_rate > 0:
+            raise InputError(f"training.learning_rate must be above 0, got {self.learning_rate}")
+        if not 0 <= self.smoothing < 1:
+            raise InputError(f"training.smoothing must be in [0, 1), got {self.smoothing}")
+        if self.num_negatives < 1 and not self.is_against_all:
+            raise InputError(f"training.num_negatives must be at least 1: {self.num_negatives}")
+        if self.patience and not self.validate_every:
+            raise InputError("training.patience needs training.validate_every above 0")
+
+    @property
+    def is_against_all(self) -> bool:
+        return self.loss in AGAINST_ALL_LOSSES

@@ -1,0 +1,151 @@
+"""One epoch of training after the other, the same code on CPU and CUDA."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.errors import InputError
+from nodepiece.training.batches import Batches, FactBatches, QueryBatches
+from nodepiece.training.objectives import loss_against_all, loss_with_negatives
+from nodepiece.training.settings import TrainingSettings
+
+WARMUP_STEPS = 3  # run before a CUDA graph is recorded, so that libraries have set themselves up
+
+
+class Trainer:
+    """Holds what changes from step to step: weights, optimizer, generator, place in the epoch.
+
+    On CUDA the whole step (take the batch, loss, gradients, clipping, Adam) is recorded once as
+    a CUDA graph and replayed; the host waits for the device once an epoch.
+    """
+
+    def __init__(
+        self,
+        model: LinkModel,
+        edges: Tensor,  # (num_edges, 3) training facts and inverses, on the device of the model
+        settings: TrainingSettings,
+        *,
+        generator: torch.Generator,  # on the device of the model
+    ) -> None:
+        self.model, self.settings, self.generator = model, settings, generator
+        self.device = edges.device
+        self.on_cuda = self.device.type == "cuda"
+        self.batches: Batches = (
+            QueryBatches(edges, model.num_relations, settings.batch_size)
+            if settings.is_against_all
+            else FactBatches(edges, settings.batch_size)
+        )
+        rate = settings.learning_rate
+        self.optimizer = torch.optim.Adam(
+            model.parameters(),
+            lr=torch.tensor(rate, device=self.device) if self.on_cuda else rate,
+            fused=True,
+            capturable=self.on_cuda,
+        )
+        self.step_of_epoch = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.loss_sum = torch.zeros((), device=self.device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.stream = torch.cuda.Stream(self.device) if self.on_cuda else None  # type: ignore[no-untyped-call]
+
+    def run_epoch(self, epoch: int, between_steps: Callable[[int, int], None]) -> float:
+        """Train one epoch (counted from 0) and return its mean loss.
+
+        `between_steps(done, total)` is called now and then, for progress.
+        """
+        self.model.train()
+        self.set_rate(learning_rate(self.settings, epoch))
+        if self.batches.start_epoch(generator=self.generator):
+            self.graph = None  # its shapes are no longer true
+        self.step_of_epoch.zero_()
+        self.loss_sum.zero_()
+        total = self.batches.num_batches
+        with products_in(self.settings.precision):
+            for done in range(total):
+                self._step_or_replay(is_warm=done >= WARMUP_STEPS)
+                between_steps(done + 1, total)
+        mean_loss = float(self.loss_sum) / total
+        if not math.isfinite(mean_loss):
+            raise InputError(
+                f"training diverged in epoch {epoch + 1} (its loss is {mean_loss}); lower "
+                "training.learning_rate, or set training.clip_gradient = 1.0"
+            )
+        return mean_loss
+
+    def set_rate(self, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            if self.on_cuda:
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def _step_or_replay(self, *, is_warm: bool) -> None:
+        if not self.on_cuda:
+            self._step()
+        elif self.graph is not None:
+            self.graph.replay()
+        elif is_warm:
+            self._record()
+            self._step_or_replay(is_warm=True)
+        else:
+            self._step_aside()
+
+    def _step_aside(self) -> None:
+        """A step outside of the default stream, as recording asks of those before it."""
+        self.stream.wait_stream(torch.cuda.current_stream())  # type: ignore[union-attr]
+        with torch.cuda.stream(self.stream):
+            self._step()
+        torch.cuda.current_stream().wait_stream(self.stream)  # type: ignore[arg-type]
+
+    def _record(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.generator)
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.cuda.graph(graph):
+            self._step()
+        self.graph = graph
+
+    def _step(self) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        mixed = self.settings.precision == "bfloat16"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
+            loss = self._loss()
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.settings.clip_gradient:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_gradient)
+        self.optimizer.step()
+        self.loss_sum += loss.detach()
+        self.step_of_epoch += 1
+
+    def _loss(self) -> Tensor:
+        if isinstance(self.batches, QueryBatches):
+            batch = self.batches.take(self.step_of_epoch)
+            return loss_against_all(self.model, batch, self.settings)
+        facts = self.batches.take(self.step_of_epoch)
+        return loss_with_negatives(self.model, facts, self.settings, generator=self.generator)
+
+
+def learning_rate(settings: TrainingSettings, epoch: int) -> float:
+    """The rate of an epoch, counted from 0."""
+    rate = settings.learning_rate
+    if epoch < settings.warmup_epochs:
+        return rate * (epoch + 1) / (settings.warmup_epochs + 1)
+    if settings.schedule == "cosine":
+        return rate * (1 + math.cos(math.pi * epoch / settings.epochs)) / 2
+    if settings.schedule == "step" and epoch >= settings.epochs // 2:
+        return rate / 10
+    return rate
+
+
+@contextmanager
+def products_in(precision: str) -> Iterator[None]:
+    """Let float32 matrix products use TF32 inside, if asked for, and as before outside."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest" if precision == "float32" else "high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
