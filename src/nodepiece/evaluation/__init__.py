@@ -1,0 +1,1 @@
+"""How high the true answer stands among all others."""

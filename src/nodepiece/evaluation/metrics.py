@@ -1,0 +1,80 @@
+"""Ranks to the numbers of the paper's tables."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodepiece.errors import InputError
+from nodepiece.evaluation.ranking import LinkRanks
+from nodepiece.graph.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class RankingMetrics:
+    """Means over ranks that start at 1 and may be halves, where candidates tie."""
+
+    mrr: float  # mean of 1 / rank
+    mean_rank: float
+    hits_at_1: float  # share of ranks that are 1; 1.5 is not
+    hits_at_3: float
+    hits_at_10: float
+    count: int  # ranks
+
+    def to_json(self) -> dict[str, float]:
+        return {
+            "mrr": self.mrr,
+            "mean_rank": self.mean_rank,
+            "hits@1": self.hits_at_1,
+            "hits@3": self.hits_at_3,
+            "hits@10": self.hits_at_10,
+            "count": self.count,
+        }
+
+
+@dataclass(frozen=True)
+class RankingReport:
+    """Metrics over everything, then over parts of it."""
+
+    both: RankingMetrics  # of all ranks together
+    sides: dict[str, RankingMetrics]  # "head" and "tail"; empty where relations are ranked
+    relations: dict[int, RankingMetrics]  # by relation id; those with a fact only
+
+    def to_json(self) -> dict[str, object]:
+        """The metrics of all ranks at the top, then "head", "tail" and, by id, "relations"."""
+        sides = {side: metrics.to_json() for side, metrics in self.sides.items()}
+        relations = {str(key): metrics.to_json() for key, metrics in self.relations.items()}
+        return {**self.both.to_json(), **sides, "relations": relations}
+
+
+def summarize(ranks: FloatArray) -> RankingMetrics:
+    """(num_ranks,) -> their means."""
+    if not ranks.size:
+        raise InputError("there are no ranks to summarize; rank at least one fact")
+    return RankingMetrics(
+        mrr=float(np.mean(1 / ranks)),
+        mean_rank=float(np.mean(ranks)),
+        hits_at_1=float(np.mean(ranks <= 1)),
+        hits_at_3=float(np.mean(ranks <= 3)),
+        hits_at_10=float(np.mean(ranks <= 10)),
+        count=len(ranks),
+    )
+
+
+def report_links(ranks: LinkRanks) -> RankingReport:
+    """Both sides together, each side, and each relation (both sides of it)."""
+    both = np.concatenate([ranks.head, ranks.tail])
+    relation = np.concatenate([ranks.relation, ranks.relation])
+    sides = {"head": summarize(ranks.head), "tail": summarize(ranks.tail)}
+    return RankingReport(summarize(both), sides, _by_relation(both, relation))
+
+
+def report_relations(ranks: FloatArray, relation: IntArray) -> RankingReport:
+    """`ranks` from `rank_relations`, and the relation of each fact ranked; (num_triples,) each."""
+    return RankingReport(summarize(ranks), {}, _by_relation(ranks, relation))
+
+
+def _by_relation(ranks: FloatArray, relation: IntArray) -> dict[int, RankingMetrics]:
+    order = np.argsort(relation, kind="stable")
+    ids, starts = np.unique(relation[order], return_index=True)
+    parts = np.split(ranks[order], starts[1:])
+    return {int(key): summarize(part) for key, part in zip(ids, parts, strict=True)}
