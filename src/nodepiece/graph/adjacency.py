@@ -34,7 +34,7 @@ class Adjacency:
     @cached_property
     def degrees(self) -> LongArray:
         """(num_nodes,) edges of every node: its facts as head plus its facts as tail."""
-        return np.diff(self.offsets)
+        return read_only(np.diff(self.offsets))
 
     def chunks(self, nodes: IntArray) -> LongArray:
         """Cut `nodes` into consecutive runs of about equal numbers of edges, for the kernels.
@@ -47,6 +47,7 @@ class Adjacency:
 
 def balanced_chunks(work: LongArray, num_chunks: int = 256) -> LongArray:
     """Positions that cut a sequence of pieces of work into runs of about equal sums."""
+    num_chunks = max(1, min(num_chunks, len(work)))
     done = np.cumsum(work + 1)
     total = int(done[-1]) if len(done) else 0
     cuts = np.searchsorted(done, np.arange(1, num_chunks) * (total / num_chunks))

@@ -21,6 +21,8 @@ class KnowledgeGraph:
     def __post_init__(self) -> None:
         if self.triples.ndim != 2 or self.triples.shape[1] != 3:
             raise InputError(f"triples must have shape (num_triples, 3), got {self.triples.shape}")
+        if not np.issubdtype(self.triples.dtype, np.integer):
+            raise InputError(f"triples must be whole numbers, got {self.triples.dtype}")
         if len(self.triples):
             limits = (self.num_nodes, self.num_relations, self.num_nodes)
             if self.triples.min() < 0 or (self.triples.max(axis=0) >= limits).any():

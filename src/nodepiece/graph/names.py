@@ -101,4 +101,6 @@ def _load_column(path: Path) -> pa.LargeStringArray:
             column = pa.ipc.open_file(source).read_all()["name"]
     except (OSError, pa.ArrowInvalid, KeyError) as error:
         raise InputError(f"cannot read the names in {path}: {error}; write it again") from error
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+    if column.type != pa.large_string():
+        raise InputError(f"the names in {path} are {column.type}, not text; write it again")
+    return column.combine_chunks()

@@ -47,11 +47,6 @@ def nearest_sources(
     hop = 0
     while (listeners := _listeners(adjacency, news, k)).size:
         hop += 1
-        if hop > MAX_DISTANCE:
-            raise InputError(
-                f"some nodes are more than {MAX_DISTANCE:,} hops away from their nearest anchors; "
-                "choose more anchors"
-            )
         next_news = news.copy()
         next_news[:, 0] = news[:, 1]
         _listen(
@@ -63,12 +58,17 @@ def nearest_sources(
             next_news,
             nearest,
             distance,
-            np.int16(hop),
+            hop,
             len(sources),
             salt is not None,
             np.uint64(0) if salt is None else salt,
         )
         news = next_news
+        if hop > MAX_DISTANCE and (news[:, 0] < news[:, 1]).any():
+            raise InputError(
+                f"some nodes are more than {MAX_DISTANCE:,} hops away from their nearest anchors; "
+                "choose more anchors"
+            )
     return nearest, distance
 
 
@@ -163,12 +163,18 @@ def distances_to_chosen(adjacency: Adjacency, sources: IntArray, chosen: IntArra
         seen = np.zeros(num_nodes, np.uint64)
         seen[batch] = bits
         frontier = seen.copy()
-        missing = _meet(chosen, cursor, frontier, distance, start, 0)
-        for hop in range(1, MAX_DISTANCE + 1):
-            if not missing or not frontier.any():
-                break
+        hop = 0
+        num_missing = _meet(chosen, cursor, frontier, distance, start, hop)
+        while num_missing and frontier.any():
+            hop += 1
             frontier = _spread(adjacency.offsets, adjacency.neighbours, chunks, frontier, seen)
-            missing = _meet(chosen, cursor, frontier, distance, start, hop)
+            num_before = num_missing
+            num_missing = _meet(chosen, cursor, frontier, distance, start, hop)
+            if hop > MAX_DISTANCE and num_missing < num_before:
+                raise InputError(
+                    f"some nodes are more than {MAX_DISTANCE:,} hops away from anchors chosen at "
+                    "random; choose the nearest ones"
+                )
         _pass_batch(chosen, cursor, start + 64)
     return distance
 

@@ -1,0 +1,83 @@
+"""Names: found letter by letter, fingerprinted in order, the same after a trip to disk."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodepiece.errors import InputError
+from nodepiece.graph.names import Names, load_names, save_names
+
+NAMES = Names.of(["Côte d'Ivoire", "New Zealand", "new zealand ", ""], ["borders", "capital of"])
+texts = st.lists(st.text(max_size=4), unique=True, max_size=5)
+
+
+def test_ids_and_names_lead_to_each_other() -> None:
+    for node_id, name in enumerate(NAMES.nodes.to_pylist()):
+        assert NAMES.node_id(name) == node_id and NAMES.node(node_id) == name
+
+
+def test_ids_past_the_relations_are_inverses_by_name_too() -> None:
+    assert NAMES.relation(3) == "inverse of capital of"
+    assert NAMES.relation_id("inverse of capital of") == 3
+    own = Names.of([], ["r", "inverse of r"])
+    assert own.relation_id("inverse of r") == 1  # a relation that is really called so
+
+
+def test_an_unknown_name_is_refused_with_near_misses() -> None:
+    with pytest.raises(InputError, match="unknown node 'NEW zealand'; did you mean 'New Zealand'"):
+        NAMES.node_id("NEW zealand")
+    with pytest.raises(InputError, match="unknown relation 'bordres'; did you mean 'borders'"):
+        NAMES.relation_id("bordres")
+    with pytest.raises(InputError, match="unknown node 'xyz'; names are compared letter by letter"):
+        NAMES.node_id("xyz")
+
+
+@settings(deadline=None)
+@given(texts, texts, texts, texts)
+def test_two_fingerprints_agree_exactly_where_all_names_agree_in_order(
+    nodes: list[str], relations: list[str], other_nodes: list[str], other_relations: list[str]
+) -> None:
+    one, other = Names.of(nodes, relations), Names.of(other_nodes, other_relations)
+    agree = (nodes, relations) == (other_nodes, other_relations)
+    assert (one.fingerprint == other.fingerprint) == agree
+
+
+def test_a_slice_of_a_longer_array_has_the_fingerprint_of_its_own_names() -> None:
+    column = pa.array(["x", "a", "bc", "y"], pa.large_string())
+    relations = pa.array(["r"], pa.large_string())
+    assert Names(column[1:3], relations).fingerprint == Names.of(["a", "bc"], ["r"]).fingerprint
+
+
+@settings(deadline=None)
+@given(texts, texts)
+def test_names_are_the_same_after_saving_and_loading(
+    tmp_path_factory: pytest.TempPathFactory, nodes: list[str], relations: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("names")
+    save_names(Names.of(nodes, relations), folder)
+    loaded = load_names(folder)
+    assert (loaded.nodes.to_pylist(), loaded.relations.to_pylist()) == (nodes, relations)
+
+
+def test_a_damaged_file_of_names_is_refused_by_its_path(tmp_path: Path) -> None:
+    save_names(NAMES, tmp_path)
+    whole = (tmp_path / "nodes.arrow").read_bytes()
+    for damage in (b"", b"garbage", whole[: len(whole) // 2]):
+        (tmp_path / "nodes.arrow").write_bytes(damage)
+        with pytest.raises(InputError, match=r"cannot read the names in .*nodes\.arrow"):
+            load_names(tmp_path)
+    (tmp_path / "nodes.arrow").unlink()
+    with pytest.raises(InputError, match=r"nodes\.arrow"):
+        load_names(tmp_path)
+
+
+def test_a_file_of_numbers_instead_of_names_is_refused(tmp_path: Path) -> None:
+    save_names(NAMES, tmp_path)
+    table = pa.table({"name": [1, 2]})
+    with pa.ipc.new_file(tmp_path / "relations.arrow", table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InputError, match=r"relations\.arrow are int64, not text"):
+        load_names(tmp_path)
