@@ -1,3 +1,72 @@
-"""The tokenizer for knowledge graphs."""
+"""The tokenizer for knowledge graphs.
+
+Everything a user needs is a name of this module: `nodepiece.read_graph`, `nodepiece.tokenize` and
+so on. Each is imported when it is first used, so that `import nodepiece` takes no time.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from nodepiece.errors import InputError
+
+if TYPE_CHECKING:
+    from nodepiece.data.embedded import load_countries
+    from nodepiece.data.read import read_dataset, read_graph
+    from nodepiece.graph.knowledge_graph import KnowledgeGraph
+    from nodepiece.graph.names import Names
+    from nodepiece.tokenizer.export import export_tokens
+    from nodepiece.tokenizer.settings import TokenizerSettings
+    from nodepiece.tokenizer.statistics import describe_tokens
+    from nodepiece.tokenizer.storage import load_tokens, save_tokens
+    from nodepiece.tokenizer.tokens import TokenTable, tokenize
+    from nodepiece.tokenizer.vocabulary import Vocabulary, fit_vocabulary
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "InputError",
+    "KnowledgeGraph",
+    "Names",
+    "TokenTable",
+    "TokenizerSettings",
+    "Vocabulary",
+    "describe_tokens",
+    "export_tokens",
+    "fit_vocabulary",
+    "load_countries",
+    "load_tokens",
+    "read_dataset",
+    "read_graph",
+    "save_tokens",
+    "tokenize",
+]
+
+# Where each name lives; the imports above say the same to type checkers.
+_HOMES = {
+    "KnowledgeGraph": "nodepiece.graph.knowledge_graph",
+    "Names": "nodepiece.graph.names",
+    "TokenTable": "nodepiece.tokenizer.tokens",
+    "TokenizerSettings": "nodepiece.tokenizer.settings",
+    "Vocabulary": "nodepiece.tokenizer.vocabulary",
+    "describe_tokens": "nodepiece.tokenizer.statistics",
+    "export_tokens": "nodepiece.tokenizer.export",
+    "fit_vocabulary": "nodepiece.tokenizer.vocabulary",
+    "load_countries": "nodepiece.data.embedded",
+    "load_tokens": "nodepiece.tokenizer.storage",
+    "read_dataset": "nodepiece.data.read",
+    "read_graph": "nodepiece.data.read",
+    "save_tokens": "nodepiece.tokenizer.storage",
+    "tokenize": "nodepiece.tokenizer.tokens",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nodepiece' has no attribute {name!r}")
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

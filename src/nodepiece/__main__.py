@@ -1,0 +1,5 @@
+"""python -m nodepiece"""
+
+from nodepiece.cli import main
+
+main()

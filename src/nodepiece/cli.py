@@ -1,0 +1,99 @@
+"""The command line: which commands there are, and how trouble is told.
+
+Exit status: 0 done; 1 the system refused or nodepiece has a bug; 2 the user can mend it; 130
+stopped with Ctrl-C. Each command is a file in `commands/`.
+"""
+
+import sys
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from nodepiece import __version__
+from nodepiece.commands.console import err, out
+from nodepiece.commands.datasets import datasets
+from nodepiece.commands.demo import demo
+from nodepiece.commands.export import export
+from nodepiece.commands.inspect import inspect
+from nodepiece.commands.tokenize import tokenize
+from nodepiece.errors import InputError
+
+
+class Stopped(Exception):
+    """Ctrl-C, under a name that the command line library does not swallow."""
+
+
+class CommandGroup(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise Stopped from error
+
+
+app = typer.Typer(
+    cls=CommandGroup,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"nodepiece {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Start with: nodepiece demo")
+def nodepiece(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback when something goes wrong.")
+    ] = False,
+) -> None:
+    """The tokenizer for knowledge graphs: every node as a few anchors, distances and relations."""
+
+
+app.command(epilog="Example: nodepiece demo")(demo)
+app.command(epilog="Example: nodepiece tokenize graph.tsv -o vocabulary --anchors 1000")(tokenize)
+app.command(epilog="Example: nodepiece inspect vocabulary --plot distances.png")(inspect)
+app.command(epilog="Example: nodepiece export vocabulary tokens.parquet")(export)
+app.command(epilog="Example: nodepiece datasets fetch fb15k-237")(datasets)
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    wants_traceback = "--debug" in arguments  # wherever it stands: people add it at the end
+    try:
+        app([argument for argument in arguments if argument != "--debug"], prog_name="nodepiece")
+    except Exception as error:
+        if wants_traceback:
+            traceback.print_exc()
+        status, sentence = explain(error)
+        err.print(sentence, style="red", soft_wrap=True)
+        sys.exit(status)
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """The exit status and the one sentence for whatever stopped a command."""
+    if isinstance(error, Stopped):
+        return 130, "stopped before the end; nothing half-written is left behind"
+    if isinstance(error, InputError):
+        return 2, f"error: {error}"
+    if isinstance(error, MemoryError):
+        return 1, "error: not enough memory; lower --anchors-per-node, or use a larger machine"
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return 1, (
+            f"error: {place}{error.strerror or error}; "
+            "check the path, its permissions and the space on the disk"
+        )
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    return 1, f"error: {what}; this is a bug in nodepiece; run again with --debug and report it"

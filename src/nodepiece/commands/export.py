@@ -1,0 +1,42 @@
+"""nodepiece export: the tokens of all nodes by name, for other programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nodepiece.commands.console import count, readable_bytes, say, stage
+from nodepiece.errors import InputError
+
+VocabularyArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="VOCAB", show_default=False, help="A folder written by nodepiece tokenize."
+    ),
+]
+
+
+def export(
+    vocabulary: VocabularyArgument,
+    output: Annotated[
+        Path, typer.Argument(metavar="FILE", show_default=False, help="The Parquet file to write.")
+    ],
+) -> None:
+    """Write the tokens of every node to a Parquet file, by name.
+
+    Columns: node; anchors and distances, lists that go together, nearest first; relations.
+    Lists are as long as a node has pieces: \\[PAD] is left out, and a node that reaches no anchor
+    (\\[DISCONNECTED]) has none in its list.
+    """
+    from nodepiece.tokenizer.export import export_tokens
+    from nodepiece.tokenizer.storage import load_tokens
+
+    if output.is_dir():
+        raise InputError(f"{output} is a folder; name a file, such as {output}/tokens.parquet")
+    table = load_tokens(vocabulary)
+    with stage(f"writing {output}") as remarks:
+        export_tokens(table, output)
+        remarks.append(count(table.num_nodes, "row"))
+    say(
+        f"wrote {output}: {count(table.num_nodes, 'node')}, {readable_bytes(output.stat().st_size)}"
+    )

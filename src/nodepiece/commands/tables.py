@@ -1,0 +1,126 @@
+"""What is known of a vocabulary, as tables to read."""
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from nodepiece.commands.console import bar, count, out, percent, readable_bytes
+
+if TYPE_CHECKING:
+    from nodepiece.tokenizer.statistics import MemoryComparison, TokenStatistics
+    from nodepiece.tokenizer.vocabulary import Vocabulary
+
+
+def show_statistics(
+    vocabulary: "Vocabulary",
+    statistics: "TokenStatistics",
+    memory: "MemoryComparison",
+    *,
+    title: str,
+) -> None:
+    out.print(f"\n{title}", style="bold")
+    out.print(rows(size_rows(vocabulary, statistics)))
+    if statistics.distance_histogram:
+        out.print("\nDistance from a node to its anchors", style="bold")
+        out.print(distance_table(statistics))
+        out.print(rows(distance_rows(statistics)))
+    out.print("\nDifferent sequences of pieces", style="bold")
+    out.print(rows(hash_rows(statistics)))
+    out.print(f"\nMemory for vectors of {memory.dim} numbers", style="bold")
+    out.print(rows(memory_rows(memory)))
+    out.print()
+
+
+def rows(pairs: list[tuple[str, str]]) -> Table:
+    """Two columns: what, and how much."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(min_width=27)
+    table.add_column()
+    for what, how_much in pairs:
+        table.add_row(f"  {what}", how_much)
+    return table
+
+
+def size_rows(vocabulary: "Vocabulary", statistics: "TokenStatistics") -> list[tuple[str, str]]:
+    settings = vocabulary.settings
+    far = "with their distances" if settings.distances else "without their distances"
+    each = [
+        f"{settings.select} {count(settings.anchors_per_node, 'anchor')} {far}",
+        count(settings.relations_per_node, "relation"),
+    ]
+    return [
+        ("nodes", f"{statistics.num_nodes:,}"),
+        (
+            "pieces",
+            f"{len(vocabulary):,}: {count(statistics.num_anchors, 'anchor')}, "
+            f"{count(statistics.num_relations, 'relation')} both ways, 2 special",
+        ),
+        ("a node is written with", ", ".join(each)),
+        (
+            "relations of a node",
+            f"{statistics.mean_relations:.1f} on average, {statistics.max_relations} at most",
+        ),
+        *anchor_rows(statistics),
+    ]
+
+
+def anchor_rows(statistics: "TokenStatistics") -> list[tuple[str, str]]:
+    if statistics.top_anchor_use is None:
+        return []
+    top = max(1, round(statistics.num_anchors / 100))
+    return [
+        (
+            "nodes with fewer anchors",
+            f"{statistics.num_short_of_anchors:,} "
+            f"({percent(statistics.num_short_of_anchors / statistics.num_nodes)}), of these "
+            f"{statistics.num_disconnected:,} without any",
+        ),
+        (
+            "use of anchors",
+            f"the most used 1 % ({top:,}) fill {percent(statistics.top_anchor_use)} of all slots; "
+            f"{statistics.unused_anchors:,} unused",
+        ),
+    ]
+
+
+def distance_table(statistics: "TokenStatistics") -> Table:
+    table = Table.grid(padding=(0, 2))
+    for justify in ("right", "right", "right", "left"):
+        table.add_column(justify=justify)
+    total = sum(statistics.distance_histogram.values())
+    most = max(statistics.distance_histogram.values())
+    for hops, number in statistics.distance_histogram.items():
+        table.add_row(
+            f"  {count(hops, 'hop')}", f"{number:,}", percent(number / total), bar(number / most)
+        )
+    return table
+
+
+def distance_rows(statistics: "TokenStatistics") -> list[tuple[str, str]]:
+    return [
+        ("mean over all anchors", f"{statistics.mean_distance:.2f} hops"),
+        ("mean to the nearest anchor", f"{statistics.mean_nearest_distance:.2f} hops"),
+    ]
+
+
+def hash_rows(statistics: "TokenStatistics") -> list[tuple[str, str]]:
+    def of_nodes(number: int) -> str:
+        return f"{number:,} ({percent(number / statistics.num_nodes)} of the number of nodes)"
+
+    return [
+        ("by anchors alone", of_nodes(statistics.distinct_anchor_sets)),
+        ("and their distances", of_nodes(statistics.distinct_with_distances)),
+        ("and relations", of_nodes(statistics.distinct_hashes)),
+    ]
+
+
+def memory_rows(memory: "MemoryComparison") -> list[tuple[str, str]]:
+    if memory.ratio >= 1:
+        compared = f"{memory.ratio:.1f} times less"
+    else:
+        compared = f"{1 / memory.ratio:.1f} times more: fewer anchors would do"
+    return [
+        ("one for every node", readable_bytes(memory.full_embedding)),
+        ("one for every piece", f"{readable_bytes(memory.vocabulary_embedding)}, {compared}"),
+        ("the tokens of all nodes", f"{readable_bytes(memory.token_table)} on disk, not trained"),
+    ]

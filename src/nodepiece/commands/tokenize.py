@@ -1,0 +1,197 @@
+"""nodepiece tokenize: a graph becomes a vocabulary and a table of tokens."""
+
+import os
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodepiece.commands.console import count, say, stage
+from nodepiece.commands.graphs import (
+    ColumnsOption,
+    DataOption,
+    DelimiterOption,
+    FormatOption,
+    GraphArgument,
+    HeaderOption,
+    find_graph,
+    read_options,
+)
+from nodepiece.errors import InputError
+from nodepiece.files import is_replaceable
+from nodepiece.tokenizer.settings import PAPER_MIX, TokenizerSettings
+
+if TYPE_CHECKING:
+    from nodepiece.graph.knowledge_graph import KnowledgeGraph
+    from nodepiece.tokenizer.tokens import TokenTable
+
+DEFAULTS = TokenizerSettings()
+DEFAULT_MIX = ",".join(f"{strategy}={share:g}" for strategy, share in PAPER_MIX.items())
+
+
+def tokenize(
+    graph: GraphArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="VOCAB",
+            show_default=False,
+            help="The folder to write; an earlier vocabulary there is replaced.",
+        ),
+    ],
+    anchors: Annotated[
+        int | None, typer.Option(metavar="N", help="How many nodes become anchors.")
+    ] = None,
+    anchor_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help=f"Anchors as a share of the nodes; {DEFAULTS.anchor_share} unless --anchors "
+            "is given, and never fewer than K.",
+        ),
+    ] = None,
+    anchors_per_node: Annotated[
+        int, typer.Option(metavar="K", help="Anchors that a node is written with; may be 0.")
+    ] = DEFAULTS.anchors_per_node,
+    relations_per_node: Annotated[
+        int, typer.Option(metavar="M", help="Relations that a node is written with; may be 0.")
+    ] = DEFAULTS.relations_per_node,
+    mix: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARES",
+            show_default=False,
+            help=f"How anchors are chosen, in shares that add up to 1; {DEFAULT_MIX} unless given.",
+        ),
+    ] = DEFAULT_MIX,
+    select: Annotated[
+        str, typer.Option(metavar="HOW", help="Which K anchors a node gets: nearest or random.")
+    ] = DEFAULTS.select,
+    ties: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="Which of equally near anchors come first: by an order of each node's own "
+            "(per-node), or by one order for all (global).",
+        ),
+    ] = DEFAULTS.ties,
+    disconnected: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="Parts of the graph without an anchor are written as \\[DISCONNECTED] (token), or "
+            "get an anchor more (anchor).",
+        ),
+    ] = DEFAULTS.disconnected,
+    no_distances: Annotated[
+        bool, typer.Option("--no-distances", help="Forget how far the anchors are.")
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", help="The same seed gives the same bytes.")
+    ] = 0,
+    delimiter: DelimiterOption = None,
+    header: HeaderOption = None,
+    columns: ColumnsOption = None,
+    format: FormatOption = None,
+    data: DataOption = None,
+) -> None:
+    """Write every node of GRAPH as pieces: its nearest anchors, how far they are, its relations."""
+    start = perf_counter()
+    settings = TokenizerSettings(
+        num_anchors=anchors,
+        anchor_share=chosen_share(anchors, anchor_share),
+        anchors_per_node=anchors_per_node,
+        relations_per_node=relations_per_node,
+        mix=parse_mix(mix),
+        select=select,
+        ties=ties,
+        distances=not no_distances,
+        disconnected=disconnected,
+    )
+    check_output(output)
+    options = read_options(delimiter, header, columns, format)
+    with stage("reading " + ("standard input" if graph == "-" else graph)) as remarks:
+        facts, sentences = find_graph(graph, options=options, data=data)
+        remarks += [*sentences, f"{facts.num_nodes:,} nodes, {facts.num_relations:,} relations"]
+    table = tokenize_in_stages(facts, settings, seed)
+    save_in_a_stage(table, output)
+    for sentence in summary(table, output, perf_counter() - start):
+        say(sentence)
+
+
+def chosen_share(anchors: int | None, anchor_share: float | None) -> float:
+    if anchors is not None and anchor_share is not None:
+        raise InputError("--anchors and --anchor-share both say how many anchors; give one of them")
+    return DEFAULTS.anchor_share if anchor_share is None else anchor_share
+
+
+def parse_mix(text: str) -> dict[str, float]:
+    """Such as "degree=0.4,pagerank=0.4,random=0.2"."""
+    mix = {}
+    for part in text.split(","):
+        strategy, _, share = part.partition("=")
+        try:
+            mix[strategy.strip()] = float(share)
+        except ValueError:
+            raise InputError(f"--mix takes shares such as {DEFAULT_MIX}; got {text!r}") from None
+    return mix
+
+
+def check_output(output: Path) -> None:
+    """Refuse before the work what could not be written after it."""
+    from nodepiece.tokenizer.storage import HEADER
+
+    if output.exists() and not is_replaceable(output, HEADER):
+        raise InputError(
+            f"{output} exists and is not a vocabulary (it has no {HEADER}); choose another output, "
+            "or remove it yourself"
+        )
+    parent = next(folder for folder in output.absolute().parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"{output} cannot be made in {parent}; choose another output")
+
+
+def tokenize_in_stages(
+    graph: "KnowledgeGraph", settings: TokenizerSettings, seed: int
+) -> "TokenTable":
+    import numpy as np
+
+    from nodepiece.graph.adjacency import build_adjacency
+    from nodepiece.tokenizer.tokens import tokenize
+    from nodepiece.tokenizer.vocabulary import fit_vocabulary
+
+    rng = np.random.default_rng(seed)
+    with stage("choosing anchors") as remarks:
+        adjacency = build_adjacency(graph)
+        vocabulary = fit_vocabulary(graph, settings, rng=rng, adjacency=adjacency)
+        remarks.append(count(vocabulary.num_anchors, "anchor"))
+    with stage("writing nodes as pieces") as remarks:
+        table = tokenize(graph, vocabulary, rng=rng, adjacency=adjacency)
+        remarks.append(
+            f"{count(table.anchors_per_node, 'anchor')} and "
+            f"{count(table.relations_per_node, 'relation')} for each"
+        )
+    return table
+
+
+def save_in_a_stage(table: "TokenTable", output: Path) -> None:
+    from nodepiece.tokenizer.storage import save_tokens
+
+    with stage(f"saving {output}"):
+        save_tokens(table, output)
+
+
+def summary(table: "TokenTable", output: Path, seconds: float) -> list[str]:
+    from nodepiece.tokenizer.similarity import count_sharing
+
+    sharing = count_sharing(table)
+    share = "no node has" if not sharing else f"{count(sharing, 'node')} have"
+    return [
+        f"wrote {output}: {count(table.num_nodes, 'node')} as sequences of "
+        f"{len(table.vocabulary):,} pieces, in {seconds:.1f} s",
+        f"{share} exactly the same pieces as another node",
+        f"look at it with: nodepiece inspect {output}",
+    ]

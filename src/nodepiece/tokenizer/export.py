@@ -1,0 +1,84 @@
+"""Token tables by name, for other programs: Parquet."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from nodepiece.files import atomic_file
+from nodepiece.graph.names import INVERSE_PREFIX
+from nodepiece.tokenizer.tokens import TokenTable
+from nodepiece.tokenizer.vocabulary import Vocabulary
+
+ROWS_AT_ONCE = 1 << 16  # nodes in a row group, which is what is held in memory
+
+SCHEMA = pa.schema(
+    [
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("anchors", pa.list_(pa.string()), nullable=False),
+        pa.field("distances", pa.list_(pa.int16())),
+        pa.field("relations", pa.list_(pa.string()), nullable=False),
+    ]
+)
+
+
+def export_tokens(table: TokenTable, path: Path) -> None:
+    """Write one row for each node, in the order of ids: its name and its pieces by name.
+
+    Lists hold pieces only: [PAD] is left out, and a [DISCONNECTED] node has no anchors and no
+    distances (it keeps its relations). `distances` goes along with `anchors`, nearest first; it
+    is null where the vocabulary was made without distances. The file appears when it is whole.
+    """
+    with (
+        atomic_file(path) as partial,
+        pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer,
+    ):
+        for batch in named_rows(table):
+            writer.write_batch(batch, row_group_size=ROWS_AT_ONCE)
+
+
+def named_rows(table: TokenTable) -> Iterator[pa.RecordBatch]:
+    """The rows of the table in blocks of ROWS_AT_ONCE."""
+    vocabulary = table.vocabulary
+    pieces = piece_names(vocabulary)
+    for start in range(0, table.num_nodes, ROWS_AT_ONCE):
+        rows = slice(start, min(start + ROWS_AT_ONCE, table.num_nodes))
+        is_anchor = table.anchors[rows] < vocabulary.num_anchors
+        is_relation = table.relations[rows] < vocabulary.padding
+        if vocabulary.settings.distances:
+            distances = ragged(pa.array(table.distances[rows][is_anchor]), is_anchor)
+        else:
+            distances = pa.nulls(len(is_anchor), pa.list_(pa.int16()))
+        columns = [
+            node_names(vocabulary, rows),
+            ragged(pieces.take(pa.array(table.anchors[rows][is_anchor])), is_anchor),
+            distances,
+            ragged(pieces.take(pa.array(table.relations[rows][is_relation])), is_relation),
+        ]
+        yield pa.record_batch(columns, schema=SCHEMA)
+
+
+def piece_names(vocabulary: Vocabulary) -> pa.StringArray:
+    """The name of every piece, without the special ones; the position is the token id."""
+    if vocabulary.names is None:
+        relations = pa.array(np.arange(vocabulary.num_relations)).cast(pa.string())
+        return pa.concat_arrays([pa.array(vocabulary.anchors).cast(pa.string()), relations])
+    anchors = vocabulary.names.nodes.take(pa.array(vocabulary.anchors))
+    direct = vocabulary.names.relations.to_pylist()
+    inverse = [INVERSE_PREFIX + name for name in direct]
+    return pa.concat_arrays([anchors.cast(pa.string()), pa.array(direct + inverse, pa.string())])
+
+
+def node_names(vocabulary: Vocabulary, rows: slice) -> pa.StringArray:
+    if vocabulary.names is None:
+        return pa.array(np.arange(rows.start, rows.stop)).cast(pa.string())
+    return vocabulary.names.nodes[rows.start : rows.stop].cast(pa.string())
+
+
+def ragged(values: pa.Array, is_there: NDArray[np.bool_]) -> pa.ListArray:
+    """Lists of the values of each row, in order; `is_there`: (num_rows, slots)."""
+    offsets = np.concatenate([[0], np.cumsum(is_there.sum(axis=1))]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values)

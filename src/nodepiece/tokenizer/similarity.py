@@ -1,0 +1,37 @@
+"""Which nodes look alike: the pieces that they have in common."""
+
+import numpy as np
+
+from nodepiece.graph.arrays import IntArray, LongArray
+from nodepiece.graph.nearest import Distances
+from nodepiece.tokenizer.statistics import row_hashes
+from nodepiece.tokenizer.tokens import TokenTable
+
+
+def count_sharing(table: TokenTable) -> int:
+    """How many nodes are written with exactly the pieces of some other node."""
+    hashes = row_hashes(table, use_distances=True, use_relations=True)
+    _, counts = np.unique(hashes, return_counts=True)
+    return int(counts[counts > 1].sum())
+
+
+def shared_pieces(table: TokenTable, node: int) -> IntArray:
+    """How many pieces every node has in common with `node`: (num_nodes,).
+
+    An anchor is the same piece only at the same distance; [PAD] and [DISCONNECTED] are nothing to
+    have in common. Slot by slot, so that memory is a few words a node.
+    """
+    is_anchor = table.anchors[node] < table.vocabulary.num_anchors
+    anchors = anchors_at(table.anchors[node], table.distances[node])[is_anchor]
+    relations = table.relations[node][table.relations[node] < table.vocabulary.padding]
+    shared = np.zeros(table.num_nodes, np.int32)
+    for slot in range(table.anchors_per_node):
+        shared += np.isin(anchors_at(table.anchors[:, slot], table.distances[:, slot]), anchors)
+    for slot in range(table.relations_per_node):
+        shared += np.isin(table.relations[:, slot], relations)
+    return shared
+
+
+def anchors_at(anchors: IntArray, distances: Distances) -> LongArray:
+    """One number for an anchor and its distance, which is an int16 from -1 on."""
+    return (anchors.astype(np.int64) << 16) + distances + 1

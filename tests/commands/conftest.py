@@ -1,0 +1,68 @@
+"""Running the command line inside the test, and a small graph to run it on."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from nodepiece.cli import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+
+Nodepiece = Callable[..., Outcome]
+
+
+@pytest.fixture
+def nodepiece(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Nodepiece:
+    """Call it with arguments; it answers with the exit status and what was printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("NODEPIECE_DATA", raising=False)
+
+    def run(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["nodepiece", *map(str, arguments)])
+        status = 0
+        try:
+            main()
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+        return Outcome(status, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> Path:
+    """ada and bob know each other and cy; dan and eve are apart from them."""
+    path = tmp_path / "facts.tsv"
+    path.write_text(
+        "ada\tknows\tbob\n"
+        "bob\tknows\tada\n"
+        "bob\tknows\tcy\n"
+        "cy\tlikes\tada\n"
+        "dan\tlikes\teve\n"
+        "ada\tknows\tbob\n"  # stated twice
+    )
+    return path
+
+
+SMALL = ("--anchors", 1, "--anchors-per-node", 1, "--relations-per-node", 3, "--mix", "degree=1")
+
+
+@pytest.fixture
+def vocabulary(nodepiece: Nodepiece, facts: Path, tmp_path: Path) -> Path:
+    """Of `facts`, with bob or ada, whoever comes first, as the only anchor."""
+    folder = tmp_path / "vocabulary"
+    assert nodepiece("tokenize", facts, "-o", folder, *SMALL).status == 0
+    return folder
