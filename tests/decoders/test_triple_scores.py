@@ -38,7 +38,7 @@ def assert_same_values_and_gradients(
 def test_all_tails_at_once_agree_with_one_at_a_time(
     name: str, chunk_cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(against_all, "CHUNK_CELLS", chunk_cells)
+    monkeypatch.setitem(against_all.CHUNK_CELLS, "cpu", chunk_cells)
     decoder = DECODERS[name]
     head, nodes = vectors(BATCH, DIM, seed=0), vectors(NUM_NODES, DIM, seed=1)
     relation = vectors(BATCH, decoder.relation_dim(DIM), seed=2)

@@ -139,3 +139,22 @@ def test_sampled_losses_never_look_at_values(name: str) -> None:
     positive, negative = torch.empty(2, device="meta"), torch.empty(2, 3, device="meta")
     loss = SAMPLED_LOSSES[name](positive, negative, margin=1.0, temperature=1.0)
     assert loss.shape == ()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", AGAINST_ALL_LOSSES)
+def test_losses_against_all_fit_into_a_cuda_graph(name: str) -> None:
+    scores = random_scores(BATCH, NUM_NODES).detach().cuda().requires_grad_()
+    answers, weight = ANSWERS.cuda(), torch.ones(3, device="cuda", dtype=torch.float64)
+
+    def gradient() -> Tensor:
+        loss = AGAINST_ALL_LOSSES[name](scores, answers, weight, smoothing=0.1)
+        return torch.autograd.grad(loss, scores)[0]
+
+    expected = gradient()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = gradient()
+    graph.replay()
+    torch.testing.assert_close(captured, expected)

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-CHUNK_CELLS = 2**22  # numbers in the largest temporary array of `in_chunks`: 16 MiB of float32
+# Numbers in the largest temporary array of `in_chunks`: what a CPU's cache holds, or what keeps a
+# GPU busy (256 MiB of float32).
+CHUNK_CELLS = {"cpu": 2**19, "cuda": 2**26}
 
 
 def negative_distances(queries: Tensor, points: Tensor) -> Tensor:
@@ -28,7 +30,8 @@ def in_chunks(score: Callable[[Tensor], Tensor], candidates: Tensor, cells_each:
     `score` maps (num_chunk, dim) to (batch, num_chunk) and needs `cells_each` numbers of memory
     a candidate. Nothing of a chunk is kept for the backward pass, which computes it again.
     """
-    chunks = torch.split(candidates, max(1, CHUNK_CELLS // cells_each))
+    cells = CHUNK_CELLS.get(candidates.device.type, CHUNK_CELLS["cuda"])
+    chunks = torch.split(candidates, max(1, cells // cells_each))
     if not torch.is_grad_enabled():
         return torch.cat([score(chunk) for chunk in chunks], dim=1)
     scores = [

@@ -26,7 +26,14 @@ def conjugate(vector: Tensor) -> Tensor:
 
 def moduli(vector: Tensor) -> Tensor:
     """(..., dim) -> (..., dim / 2); the gradient at zero is zero."""
-    return torch.linalg.vector_norm(torch.unflatten(vector, -1, (2, -1)), dim=-2)
+    real, imaginary = vector.chunk(2, dim=-1)
+    return safe_root(real.square() + imaginary.square())
+
+
+def safe_root(squared: Tensor) -> Tensor:
+    """The root; 0 with gradient 0 for what is 0, or what rounding left below it."""
+    is_positive = squared > 0
+    return torch.where(is_positive, torch.where(is_positive, squared, 1.0).sqrt(), 0.0)
 
 
 def to_unit_modulus(vector: Tensor) -> Tensor:

@@ -13,7 +13,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from nodepiece.decoders.against_all import in_chunks, negative_distances
-from nodepiece.decoders.complex_numbers import conjugate, moduli, multiply, to_unit_modulus
+from nodepiece.decoders.complex_numbers import (
+    conjugate,
+    moduli,
+    multiply,
+    safe_root,
+    to_unit_modulus,
+)
 from nodepiece.errors import InputError
 
 Score = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -100,13 +106,7 @@ def _rotate_all_relations(head: Tensor, tail: Tensor, relations: Tensor) -> Tens
     """|head * rotation|^2 = |head|^2, so the distance needs one product with all rotations."""
     squared_lengths = head.square().sum(dim=-1) + tail.square().sum(dim=-1)  # (batch,)
     products = multiply(conjugate(head), tail) @ to_unit_modulus(relations).T
-    return -_safe_root(squared_lengths[:, None] - 2 * products)
-
-
-def _safe_root(squared: Tensor) -> Tensor:
-    """The root, and 0 with gradient 0 for what rounding left at or below 0."""
-    is_positive = squared > 0
-    return torch.where(is_positive, torch.where(is_positive, squared, 1.0).sqrt(), 0.0)
+    return -safe_root(squared_lengths[:, None] - 2 * products)
 
 
 def _all_tails_in_chunks(score: Score) -> Score:
