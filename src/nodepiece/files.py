@@ -18,6 +18,7 @@ def temporary_sibling(target: Path) -> Path:
 @contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; on success it becomes `target`, on failure it goes."""
+    target = target.resolve()  # a link stays, and what it leads to is written
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = temporary_sibling(target)
     try:
@@ -40,22 +41,33 @@ def atomic_folder(target: Path, *, marker: str) -> Iterator[Path]:
             f"{target} exists and is not a folder written by this command (it has no {marker}); "
             "choose another output, or remove it yourself"
         )
+    target = target.resolve()  # a link stays, and what it leads to is written
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = temporary_sibling(target)
     partial.mkdir()
     try:
         yield partial
-        for path in partial.rglob("*"):
+        for path in (partial, *partial.rglob("*")):
             sync(path)
         if target.exists():
-            old = temporary_sibling(target)
-            target.rename(old)
-            partial.rename(target)
-            shutil.rmtree(old)
+            replace_folder(target, partial)
         else:
             partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def replace_folder(target: Path, new: Path) -> None:
+    """Put `new` in the place of `target`, or `target` back into its place where that fails."""
+    old = temporary_sibling(target)
+    target.rename(old)
+    try:
+        new.rename(target)
+    except BaseException:
+        if not target.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old)
 
 
 def is_replaceable(target: Path, marker: str) -> bool:

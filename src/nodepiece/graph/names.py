@@ -103,4 +103,4 @@ def _load_column(path: Path) -> pa.LargeStringArray:
         raise InputError(f"cannot read the names in {path}: {error}; write it again") from error
     if column.type != pa.large_string():
         raise InputError(f"the names in {path} are {column.type}, not text; write it again")
-    return column.combine_chunks()
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,134 @@
+"""Writing that leaves the old or the new, and never a part of either."""
+
+from pathlib import Path
+
+import pytest
+
+from nodepiece.errors import InputError
+from nodepiece.files import atomic_file, atomic_folder
+
+MARKER = "ours.json"
+
+
+def write_folder(target: Path, text: str) -> None:
+    with atomic_folder(target, marker=MARKER) as partial:
+        (partial / MARKER).write_text(text)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_appears_whole_with_the_folders_above_it(tmp_path: Path) -> None:
+    target = tmp_path / "a" / "b" / "file.txt"
+    with atomic_file(target) as partial:
+        partial.write_text("half")
+        assert not target.exists()
+        partial.write_text("whole")
+    assert target.read_text() == "whole"
+    assert names_in(target.parent) == ["file.txt"]
+
+
+def test_a_failure_keeps_the_earlier_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "file.txt"
+    target.write_text("earlier")
+    with pytest.raises(KeyboardInterrupt), atomic_file(target) as partial:
+        partial.write_text("half")
+        raise KeyboardInterrupt
+    assert target.read_text() == "earlier"
+    assert names_in(tmp_path) == ["file.txt"]
+
+
+def test_a_folder_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "a" / "folder"
+    with atomic_folder(target, marker=MARKER) as partial:
+        (partial / "inner").mkdir()
+        (partial / "inner" / "file").write_text("text")
+        assert not target.exists()
+    assert (target / "inner" / "file").read_text() == "text"
+    assert names_in(target.parent) == ["folder"]
+
+
+def test_an_earlier_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    write_folder(target, "first")
+    (target / "leftover").write_text("of the first")
+    write_folder(target, "second")
+    assert names_in(target) == [MARKER]
+    assert (target / MARKER).read_text() == "second"
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_a_failure_keeps_the_earlier_folder_and_leaves_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    write_folder(target, "first")
+    with pytest.raises(KeyboardInterrupt), atomic_folder(target, marker=MARKER) as partial:
+        (partial / MARKER).write_text("second")
+        raise KeyboardInterrupt
+    assert (target / MARKER).read_text() == "first"
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_a_folder_that_cannot_be_put_in_place_gives_way_to_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "folder"
+    write_folder(target, "first")
+    rename = Path.rename
+
+    def rename_unless_onto_target(path: Path, onto: Path) -> Path:
+        if onto == target and (path / MARKER).read_text() == "second":
+            raise PermissionError("no")
+        return rename(path, onto)
+
+    monkeypatch.setattr(Path, "rename", rename_unless_onto_target)
+    with pytest.raises(PermissionError):
+        write_folder(target, "second")
+    assert (target / MARKER).read_text() == "first"
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_an_empty_folder_is_ours_to_fill(tmp_path: Path) -> None:
+    write_folder(tmp_path, "first")
+    assert names_in(tmp_path) == [MARKER]
+
+
+def test_a_folder_of_somebody_else_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "one.jpg").write_text("precious")
+    with pytest.raises(InputError, match=r"photos exists and is not a folder .* no ours\.json"):
+        write_folder(tmp_path / "photos", "text")
+    assert names_in(tmp_path / "photos") == ["one.jpg"]
+    assert names_in(tmp_path) == ["photos"]
+
+
+def test_a_file_in_place_of_the_folder_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(InputError, match="file exists and is not a folder"):
+        write_folder(tmp_path / "file", "text")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "folder")
+    write_folder(tmp_path / "link", "first")
+    write_folder(tmp_path / "link", "second")
+    assert (tmp_path / "link").is_symlink()
+    assert names_in(tmp_path / "disk") == ["folder"]
+    assert (tmp_path / "disk" / "folder" / MARKER).read_text() == "second"
+    (tmp_path / "file-link").symlink_to(tmp_path / "disk" / "file")
+    with atomic_file(tmp_path / "file-link") as partial:
+        partial.write_text("text")
+    assert (tmp_path / "file-link").is_symlink()
+    assert (tmp_path / "disk" / "file").read_text() == "text"
+
+
+def test_the_present_folder_can_be_written_by_its_short_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    write_folder(Path(), "text")
+    assert (tmp_path / "here" / MARKER).read_text() == "text"
+    monkeypatch.chdir(tmp_path)  # the folder that was here before is gone
