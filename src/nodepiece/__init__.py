@@ -60,12 +60,13 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'nodepiece' has no attribute {name!r}")
-    value: object = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker would take every name for known
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'nodepiece' has no attribute {name!r}")
+        globals()[name] = value = getattr(import_module(_HOMES[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -95,7 +95,8 @@ def find_graph(
 
     if graph == "-" or Path(graph).exists():
         read, report = read_graph_with_report(graph, options=options)
-        return read, report.sentences()
+        first, *others = report.sentences()
+        return read, [first.removeprefix(f"{report.source}: "), *others]
     if graph != EMBEDDED and graph not in BENCHMARKS:
         raise unknown_graph(graph)
     if options != DETECT_EVERYTHING:

@@ -77,7 +77,7 @@ def anchor_rows(statistics: "TokenStatistics") -> list[tuple[str, str]]:
         ),
         (
             "use of anchors",
-            f"the most used 1 % ({top:,}) fill {percent(statistics.top_anchor_use)} of all slots; "
+            f"the top 1 % ({top:,}) fill {percent(statistics.top_anchor_use)} of slots; "
             f"{statistics.unused_anchors:,} unused",
         ),
     ]

@@ -1,0 +1,79 @@
+"""The README does what it says: its examples run, and print what it shows."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def run(*command: str, folder: Path) -> str:
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "80",
+        "PYTHONIOENCODING": "utf-8",
+    }
+    ran = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the shell examples were run, with the sources at hand as in a clone."""
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / "src").symlink_to(ROOT / "src")
+    commands, example = blocks("sh")
+    assert all(line.startswith("make ") for line in commands.splitlines())
+    run("bash", "-e", "-c", example, folder=folder)
+    return folder
+
+
+def test_the_shell_example_leaves_what_it_names(folder: Path) -> None:
+    assert (folder / "vocabulary" / "vocabulary.json").is_file()
+    assert (folder / "distances.png").is_file()
+    assert (folder / "tokens.parquet").is_file()
+
+
+def test_the_python_example_prints_what_is_shown(folder: Path) -> None:
+    (program,), (shown,) = blocks("python"), blocks("text")
+
+    printed = run(sys.executable, "-c", program, folder=folder)
+
+    assert lines(printed) == lines(shown)
+
+
+def test_the_console_example_prints_what_is_shown(folder: Path) -> None:
+    (session,) = blocks("console")
+    prompt, _, shown = session.partition("\n")
+
+    printed = run("bash", "-c", prompt.removeprefix("$ "), folder=folder)
+
+    assert lines(printed) == lines(shown)
+
+
+def test_the_make_targets_it_names_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+
+    for target in re.findall(r"^make (\w+)", README, flags=re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+
+
+def test_the_files_it_links_to_are_there() -> None:
+    for link in re.findall(r"\]\(([^)]+)\)", README):
+        assert link.startswith("https://") or (ROOT / link).is_file(), link
