@@ -1,7 +1,5 @@
 """The k nearest sources against all-pairs shortest paths, which are slow and obvious."""
 
-from collections.abc import Iterator
-
 import numba
 import numpy as np
 import pytest
@@ -18,14 +16,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.nearest import UNREACHED, nearest_sources
 
 SALT, OTHER_SALT = np.uint64(7), np.uint64(2**63 + 11)
-MAX_THREADS = numba.get_num_threads()
-THREADS = (1, 2) if MAX_THREADS > 1 else (1,)
-
-
-@pytest.fixture(autouse=True)
-def all_threads_afterwards() -> Iterator[None]:
-    yield
-    numba.set_num_threads(MAX_THREADS)
+THREADS = (1, 2) if numba.get_num_threads() > 1 else (1,)
 
 
 def graph_of(edges: NDArray[np.integer], num_nodes: int) -> KnowledgeGraph:
@@ -80,7 +71,9 @@ def search(
     graph: KnowledgeGraph, sources: IntArray, k: int, salt: np.uint64 | None, threads: int = 1
 ) -> tuple[IntArray, NDArray[np.int16]]:
     numba.set_num_threads(threads)
-    return nearest_sources(build_adjacency(graph), sources, k, salt=salt)
+    result = nearest_sources(build_adjacency(graph), sources, k, salt=salt)
+    numba.set_num_threads(1)
+    return result
 
 
 def k_smallest(distances: FloatArray, k: int) -> tuple[NDArray[np.integer], FloatArray]:
@@ -117,10 +110,9 @@ def test_global_ties_give_exactly_the_sources_and_distances_of_brute_force(
 ) -> None:
     graph, sources, k = case
     expected_nearest, expected_distance = k_smallest(true_distances(graph, sources), k)
-    for threads in THREADS:
-        nearest, distance = search(graph, sources, k, None, threads)
-        np.testing.assert_array_equal(nearest, expected_nearest)
-        np.testing.assert_array_equal(distance, expected_distance)
+    nearest, distance = search(graph, sources, k, None)
+    np.testing.assert_array_equal(nearest, expected_nearest)
+    np.testing.assert_array_equal(distance, expected_distance)
 
 
 @settings(max_examples=500, deadline=None)
@@ -129,12 +121,18 @@ def test_per_node_ties_give_exact_distances_and_sources_that_are_there(
     case: tuple[KnowledgeGraph, IntArray, int], salt: int
 ) -> None:
     graph, sources, k = case
-    truth = true_distances(graph, sources)
-    results = [search(graph, sources, k, np.uint64(salt), threads) for threads in THREADS]
-    assert_exact_but_for_ties(*results[0], truth)
-    for nearest, distance in results[1:]:
-        np.testing.assert_array_equal(nearest, results[0][0])
-        np.testing.assert_array_equal(distance, results[0][1])
+    nearest, distance = search(graph, sources, k, np.uint64(salt))
+    assert_exact_but_for_ties(nearest, distance, true_distances(graph, sources))
+
+
+@settings(max_examples=60, deadline=None)
+@given(searches(), st.none() | st.integers(0, 2**64 - 1).map(np.uint64))
+def test_one_and_two_threads_give_the_same_bytes(
+    case: tuple[KnowledgeGraph, IntArray, int], salt: np.uint64 | None
+) -> None:
+    results = [search(*case, salt, threads) for threads in THREADS]
+    for result in results:
+        assert [array.tobytes() for array in result] == [array.tobytes() for array in results[0]]
 
 
 @pytest.mark.parametrize("salt", [None, SALT])

@@ -31,7 +31,8 @@ def select_anchors(
 
 def split_count(count: int, mix: Mapping[str, float]) -> dict[str, int]:
     """Whole numbers that follow the shares and add up to `count`; largest remainders round up."""
-    exact = {strategy: mix.get(strategy, 0.0) * count for strategy in ANCHOR_STRATEGIES}
+    whole = sum(mix.values())  # 1, but for what rounding the shares has left
+    exact = {strategy: mix.get(strategy, 0.0) / whole * count for strategy in ANCHOR_STRATEGIES}
     counts = {strategy: int(share + 1e-9) for strategy, share in exact.items()}
     by_remainder = sorted(exact, key=lambda strategy: counts[strategy] - exact[strategy])
     for strategy in by_remainder[: count - sum(counts.values())]:
@@ -44,7 +45,10 @@ def by_degree(adjacency: Adjacency, rng: np.random.Generator) -> IntArray:
 
 
 def by_pagerank(adjacency: Adjacency, rng: np.random.Generator) -> IntArray:
-    return np.argsort(-pagerank(adjacency), kind="stable").astype(np.int32)
+    # Equal nodes add up equal shares in different orders: their ranks differ in the last bits of
+    # float64, which float32 drops; it still tells apart all that the power iteration can.
+    rank = pagerank(adjacency).astype(np.float32)
+    return np.argsort(-rank, kind="stable").astype(np.int32)
 
 
 def at_random(adjacency: Adjacency, rng: np.random.Generator) -> IntArray:

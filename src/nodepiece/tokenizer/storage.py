@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_folder
@@ -28,6 +28,15 @@ from nodepiece.tokenizer.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
 HEADER = "vocabulary.json"
+HEADER_FIELDS = {
+    "format_version": int,
+    "fingerprint": str,
+    "num_nodes": int,
+    "num_relations": int,
+    "num_anchors": int,
+    "has_names": bool,
+    "settings": dict,
+}
 
 
 def save_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
@@ -53,7 +62,8 @@ def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
         "has_names": vocabulary.names is not None,
         "settings": asdict(vocabulary.settings),
     }
-    (folder / HEADER).write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(header, indent=2, default=np.generic.item)  # counts may come from NumPy
+    (folder / HEADER).write_text(text + "\n", encoding="utf-8")
     np.save(folder / "anchors.npy", vocabulary.anchors)
     if vocabulary.names is not None:
         save_names(vocabulary.names, folder / "names")
@@ -72,17 +82,14 @@ def write_tokens(table: TokenTable, folder: Path) -> None:
 def load_vocabulary(folder: Path, *, graph: KnowledgeGraph | None = None) -> Vocabulary:
     """Read a vocabulary; given a graph, refuse one that was made for other names."""
     header = read_header(folder)
-    try:
-        vocabulary = Vocabulary(
-            load_array(folder / "anchors.npy", (header["num_anchors"],)),
-            header["num_relations"],
-            header["num_nodes"],
-            header["fingerprint"],
-            TokenizerSettings(**header["settings"]),
-            load_names(folder / "names") if header["has_names"] else None,
-        )
-    except (KeyError, TypeError) as error:
-        raise damaged(folder / HEADER, f"{error}") from error
+    vocabulary = Vocabulary(
+        load_array(folder / "anchors.npy", (header["num_anchors"],), np.int32),
+        header["num_relations"],
+        header["num_nodes"],
+        header["fingerprint"],
+        settings_in(header, folder / HEADER),
+        load_names(folder / "names") if header["has_names"] else None,
+    )
     if vocabulary.names is not None and vocabulary.names.fingerprint != vocabulary.fingerprint:
         raise damaged(folder / "names", "the names are not those the vocabulary was made for")
     if graph is not None:
@@ -98,13 +105,13 @@ def load_tokens(folder: Path, *, graph: KnowledgeGraph | None = None) -> TokenTa
         raise InputError(f"{folder} holds a vocabulary without tokens; run nodepiece tokenize")
     num_nodes, settings = vocabulary.num_nodes, vocabulary.settings
     anchors_shape = (num_nodes, settings.anchors_per_node)
-    offsets = load_array(tokens / "relation_sets_offsets.npy", (num_nodes + 1,))
-    values = load_array(tokens / "relation_sets_values.npy", (int(offsets[-1]),))
+    offsets = load_array(tokens / "relation_sets_offsets.npy", (num_nodes + 1,), np.int64)
+    values = load_array(tokens / "relation_sets_values.npy", (int(offsets[-1]),), np.int32)
     return TokenTable(
         vocabulary,
-        load_array(tokens / "anchors.npy", anchors_shape),
-        load_array(tokens / "distances.npy", anchors_shape),
-        load_array(tokens / "relations.npy", (num_nodes, settings.relations_per_node)),
+        load_array(tokens / "anchors.npy", anchors_shape, np.int32),
+        load_array(tokens / "distances.npy", anchors_shape, np.int16),
+        load_array(tokens / "relations.npy", (num_nodes, settings.relations_per_node), np.int32),
         RelationSets(offsets, values),
     )
 
@@ -119,29 +126,42 @@ def read_header(folder: Path) -> dict[str, Any]:
         )
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
-        version = int(header["format_version"])
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise damaged(path, f"{error}") from error
-    if version > FORMAT_VERSION:
+    if not isinstance(header, dict):
+        raise damaged(path, "it is not a JSON object")
+    version = header.get("format_version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
         raise InputError(
             f"{path} has format version {version}, this nodepiece reads up to {FORMAT_VERSION}; "
             "install a newer nodepiece, or tokenize again with this one"
         )
-    known = {field.name for field in fields(TokenizerSettings)}
-    if unknown := set(header.get("settings", {})) - known:
-        raise damaged(path, f"unknown setting {sorted(unknown)[0]!r}")
+    for name, kind in HEADER_FIELDS.items():
+        if not isinstance(header.get(name), kind):
+            raise damaged(path, f"{name} is {header.get(name)!r}")
     return header
 
 
-def load_array(path: Path, shape: tuple[int, ...]) -> NDArray[Any]:
+def settings_in(header: dict[str, Any], path: Path) -> TokenizerSettings:
+    known = {field.name for field in fields(TokenizerSettings)}
+    if unknown := set(header["settings"]) - known:
+        raise damaged(path, f"unknown setting {sorted(unknown)[0]!r}")
+    try:
+        return TokenizerSettings(**header["settings"])
+    except (InputError, TypeError, AttributeError) as error:  # a value, or the type of one
+        raise damaged(path, f"{error}") from error
+
+
+def load_array(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Map an array file into memory, refusing one that is missing, cut off or misshapen."""
     try:
         empty = 0 in shape  # a file without elements cannot be mapped
         array = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise damaged(path, f"{error}") from error
-    if array.shape != shape:
-        raise damaged(path, f"its shape is {array.shape}, expected {shape}")
+    if array.shape != shape or array.dtype != dtype:
+        expected = f"expected {shape} of {np.dtype(dtype)}"
+        raise damaged(path, f"its shape is {array.shape} of {array.dtype}, {expected}")
     return array
 
 

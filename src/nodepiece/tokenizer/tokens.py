@@ -76,9 +76,9 @@ def tokenize(
     sets = relation_sets(adjacency)
     relations = sets.sample(settings.relations_per_node, vocabulary.num_relations, rng=rng)
     anchors, distances = assign_anchors(adjacency, vocabulary, rng=rng)
-    has_none = (anchors == UNREACHED).all(axis=1) if settings.anchors_per_node else np.empty(0)
-    anchors[anchors == UNREACHED] = vocabulary.padding
-    anchors[np.flatnonzero(has_none)] = vocabulary.disconnected
+    is_missing = anchors == UNREACHED  # (num_nodes, k)
+    anchors[is_missing] = vocabulary.padding
+    anchors[is_missing.all(axis=1)] = vocabulary.disconnected
     if not settings.distances:
         distances[:] = NO_DISTANCE
     tokens = vocabulary.relation_tokens(relations)  # the padding beyond all relations stays so
@@ -98,7 +98,6 @@ def assign_anchors(
     chosen = choose_at_random(adjacency.num_nodes, vocabulary.num_anchors, k, salt)
     distances = distances_to_chosen(adjacency, vocabulary.anchors, chosen)
     chosen[distances == UNREACHED] = UNREACHED
-    order = np.argsort(
-        np.where(distances == UNREACHED, np.iinfo(np.int16).max, distances), axis=1, kind="stable"
-    )
+    # Without their sign, distances sort as they are and UNREACHED, -1, comes last.
+    order = np.argsort(distances.view(np.uint16), axis=1, kind="stable")
     return np.take_along_axis(chosen, order, 1), np.take_along_axis(distances, order, 1)
