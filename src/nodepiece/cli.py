@@ -4,15 +4,16 @@ Exit status: 0 done; 1 the system refused or nodepiece has a bug; 2 the user can
 stopped with Ctrl-C. Each command is a file in `commands/`.
 """
 
+import signal
 import sys
 import traceback
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from nodepiece import __version__
-from nodepiece.commands.console import err, out
+from nodepiece.commands.console import err, interrupts, out
 from nodepiece.commands.datasets import datasets
 from nodepiece.commands.demo import demo
 from nodepiece.commands.export import export
@@ -20,21 +21,9 @@ from nodepiece.commands.inspect import inspect
 from nodepiece.commands.tokenize import tokenize
 from nodepiece.errors import InputError
 
-
-class Stopped(Exception):
-    """Ctrl-C, under a name that the command line library does not swallow."""
-
-
-class CommandGroup(TyperGroup):
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            raise Stopped from error
-
+STOPPED = 130, "stopped before the end; nothing half-written is left behind"
 
 app = typer.Typer(
-    cls=CommandGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -71,20 +60,40 @@ app.command(epilog="Example: nodepiece datasets fetch fb15k-237")(datasets)
 def main() -> None:
     arguments = sys.argv[1:]
     wants_traceback = "--debug" in arguments  # wherever it stands: people add it at the end
+    watch_interrupts()
     try:
         app([argument for argument in arguments if argument != "--debug"], prog_name="nodepiece")
+    except SystemExit as end:
+        if end.code and (interrupts or end.code == STOPPED[0]):
+            fail(*STOPPED)
+        raise
     except Exception as error:
+        if interrupts:
+            fail(*STOPPED)
         if wants_traceback:
             traceback.print_exc()
-        status, sentence = explain(error)
-        err.print(sentence, style="red", soft_wrap=True)
-        sys.exit(status)
+        fail(*explain(error))
+
+
+def watch_interrupts() -> None:
+    """Have Ctrl-C written down, as its exception may be lost on the way here."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    interrupts.clear()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def fail(status: int, sentence: str) -> NoReturn:
+    err.print(sentence, style="red", soft_wrap=True)
+    sys.exit(status)
 
 
 def explain(error: Exception) -> tuple[int, str]:
-    """The exit status and the one sentence for whatever stopped a command."""
-    if isinstance(error, Stopped):
-        return 130, "stopped before the end; nothing half-written is left behind"
+    """The exit status and the one sentence for what stopped a command."""
     if isinstance(error, InputError):
         return 2, f"error: {error}"
     if isinstance(error, MemoryError):

@@ -1,5 +1,6 @@
 """Running the command line inside the test, and a small graph to run it on."""
 
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,10 +34,13 @@ def nodepiece(
     def run(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["nodepiece", *map(str, arguments)])
         status = 0
+        handler = signal.getsignal(signal.SIGINT)
         try:
             main()
         except SystemExit as stop:
             status = int(stop.code or 0)
+        finally:
+            signal.signal(signal.SIGINT, handler)
         return Outcome(status, *capfd.readouterr())
 
     return run

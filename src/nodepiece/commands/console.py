@@ -11,6 +11,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 out = Console(markup=False, highlight=False)
 err = Console(markup=False, highlight=False, stderr=True)
 
+# Ctrl-C so far. A library that is being imported may swallow the KeyboardInterrupt or turn it
+# into an error of its own, so stages look here too.
+interrupts: list[int] = []
+
 
 def say(sentence: str) -> None:
     """A line of the result, never wrapped, so that it can be searched and piped."""
@@ -23,6 +27,8 @@ def stage(doing: str) -> Iterator[list[str]]:
 
     A spinner with a clock on a terminal; elsewhere a line that is finished when the work is.
     """
+    if interrupts:
+        raise KeyboardInterrupt
     start = perf_counter()
     remarks: list[str] = []
     if err.is_terminal:
