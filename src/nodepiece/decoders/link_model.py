@@ -61,6 +61,8 @@ class LinkModel(nn.Module):
             self.own_relations = None
         else:
             self.own_relations = phases(num_relations, relation_dim, generator=generator)
+        if not decoder.kind.startswith("rotate"):  # phases are for rotations alone
+            nn.init.xavier_uniform_(self.relation_vectors(), generator=generator)
         self.layers = nn.ModuleList(
             GraphLayer(dim, graph, generator=generator) for _ in range(graph.layers)
         )

@@ -8,13 +8,15 @@ same result on every run, no atomics, and no copy of a row for each of its uses.
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-CHUNK = 64  # a GPU thread adds up at most so many rows in turn; longer bags are cut into chunks
+CHUNK = 128  # a GPU program adds up at most so many rows; longer bags are cut into chunks
+HAS_TRITON = find_spec("triton") is not None  # comes with PyTorch for CUDA
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Bags:
     members: Tensor  # (num_members,) row ids, bag after bag
     offsets: Tensor  # (num_bags + 1,) where each bag starts and the last one ends
     num_rows: int
+    max_size: int | None = None  # of a bag, where it is known without looking
 
     @property
     def num_bags(self) -> int:
@@ -54,7 +57,7 @@ def bags_of_width(members: Tensor, num_rows: int) -> Bags:
     """Bags that all hold equally many rows: members (num_bags, width)."""
     num_bags, width = members.shape
     offsets = torch.arange(num_bags + 1, device=members.device, dtype=torch.int32) * width
-    return Bags(members.int().flatten(), offsets, num_rows)
+    return Bags(members.int().flatten(), offsets, num_rows, max_size=width)
 
 
 def bags_by_owner(owner: Tensor, member: Tensor, num_bags: int, num_rows: int) -> Bags:
@@ -82,13 +85,24 @@ class _BagSum(torch.autograd.Function):
 
 
 def sum_members(rows: Tensor, bags: Bags) -> Tensor:
-    """The sums themselves; on a GPU in two levels, so that no thread is left with a long bag."""
-    if rows.device.type != "cuda":
-        return embedding_bag(bags.members, rows, bags.offsets, mode="sum", include_last_offset=True)
+    """The sums themselves; on a GPU in two levels, so that no program is left with a long bag."""
+    if not rows.is_cuda:
+        return sum_rows(rows, bags.members, bags.offsets)
+    if bags.max_size is not None and bags.max_size <= CHUNK:
+        return sum_rows(rows, bags.members, bags.offsets)
     chunks, bag_chunks = bags.chunks
-    partial = embedding_bag(bags.members, rows, chunks, mode="sum", include_last_offset=True)
-    every = torch.arange(len(chunks) - 1, device=rows.device, dtype=torch.int32)
-    return embedding_bag(every, partial, bag_chunks, mode="sum", include_last_offset=True)
+    partial = sum_rows(rows, bags.members, chunks)
+    every = torch.arange(len(partial), device=rows.device, dtype=torch.int32)
+    return sum_rows(partial, every, bag_chunks)
+
+
+def sum_rows(rows: Tensor, members: Tensor, offsets: Tensor) -> Tensor:
+    """One level of sums, by the kernel that suits the device."""
+    if rows.is_cuda and HAS_TRITON and rows.dtype != torch.float64:
+        from nodepiece.encoders import bag_sum_cuda  # imports Triton
+
+        return bag_sum_cuda.sum_rows(rows, members, offsets)
+    return embedding_bag(members, rows, offsets, mode="sum", include_last_offset=True)
 
 
 def cut_into_chunks(bags: Bags) -> tuple[Tensor, Tensor]:

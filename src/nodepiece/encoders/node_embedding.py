@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from nodepiece.encoders.bag_sum import Bags
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.parameters import use_generator, xavier
-from nodepiece.encoders.pieces import PieceTables, TokenTensors, count_pieces
+from nodepiece.encoders.pieces import PieceTables, Tokens, TokenTensors, count_pieces
 from nodepiece.encoders.transformer import TransformerEncoder
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.tokens import TokenTable
@@ -74,10 +74,11 @@ class NodePieceEmbedding(nn.Module):
                 generator=generator,
             )
         use_generator(self, generator)
-        self._all_bags: tuple[Bags, Bags] | None = None
+        self._training_tokens: Tokens | None = None  # None: the canonical ones
+        self._bags: dict[bool, tuple[Bags, Bags]] = {}  # of all nodes; key: for training or not
 
     def forward(self, nodes: Tensor) -> Tensor:
-        tokens = self.token_tensors.tokens().of(nodes.flatten())
+        tokens = self._tokens().of(nodes.flatten())
         vectors = self.tables.vectors()
         if isinstance(self.encoder, MLPEncoder) and self._pays_to_factorize(nodes.numel()):
             bags = self.encoder.product_rows(tokens)
@@ -90,8 +91,39 @@ class NodePieceEmbedding(nn.Module):
         """(num_nodes, dim)."""
         vectors = self.tables.vectors()
         if isinstance(self.encoder, MLPEncoder) and self._pays_to_factorize(self.num_embeddings):
-            return self.encoder.factorized(vectors, *self._bags_of_all())
-        return self.encoder(vectors, self.token_tensors.tokens())
+            return self.encoder.factorized(vectors, *self._bags_of_all(self.encoder))
+        return self.encoder(vectors, self._tokens())
+
+    def use_training_tokens(self, tokens: Tokens) -> None:
+        """Train with these tokens from now on; in evaluation the canonical ones stay in use.
+
+        They are written to where the last ones were, so a recorded CUDA graph sees them.
+        """
+        if self._training_tokens is None:
+            self._training_tokens = Tokens(
+                tokens.anchors.clone(), tokens.distances, tokens.relations.clone()
+            )
+            return
+        self._training_tokens.anchors.copy_(tokens.anchors)
+        self._training_tokens.relations.copy_(tokens.relations)
+        if True in self._bags and isinstance(self.encoder, MLPEncoder):
+            fresh = self.encoder.product_rows(self._training_tokens)
+            for mine, new in zip(self._bags[True], (fresh, fresh.transposed()), strict=True):
+                mine.copy_from(new)
+
+    def _tokens(self) -> Tokens:
+        if self.training and self._training_tokens is not None:
+            return self._training_tokens
+        return self.token_tensors.tokens()
+
+    def _bags_of_all(self, encoder: MLPEncoder) -> tuple[Bags, Bags]:
+        """The bags of the whole table: made once, and again when the model changes its device."""
+        key = self.training and self._training_tokens is not None
+        tokens = self._tokens()
+        if key not in self._bags or self._bags[key][0].members.device != tokens.anchors.device:
+            bags = encoder.product_rows(tokens)
+            self._bags[key] = (bags, bags.transposed())
+        return self._bags[key]
 
     def _pays_to_factorize(self, num_nodes: int) -> bool:
         """One row of products costs what one piece of one node does the plain way."""
@@ -102,25 +134,6 @@ class NodePieceEmbedding(nn.Module):
             counts.num_relations + 1
         ) * counts.relations_per_node
         return num_products < num_nodes * counts.num_pieces
-
-    def _bags_of_all(self) -> tuple[Bags, Bags]:
-        """The bags of the whole table: made once, and again when the model changes its device."""
-        device = self.token_tensors.anchors.device
-        if self._all_bags is None or self._all_bags[0].members.device != device:
-            self._all_bags = self._make_bags()
-        return self._all_bags
-
-    def _make_bags(self) -> tuple[Bags, Bags]:
-        if not isinstance(self.encoder, MLPEncoder):
-            raise TypeError("only the MLP encoder is factorized")
-        bags = self.encoder.product_rows(self.token_tensors.tokens())
-        return bags, bags.transposed()
-
-    def tokens_changed(self) -> None:
-        """To be called after `token_tensors` were written to."""
-        if self._all_bags is not None:
-            for mine, fresh in zip(self._all_bags, self._make_bags(), strict=True):
-                mine.copy_from(fresh)
 
 
 class LookupEmbedding(nn.Module):

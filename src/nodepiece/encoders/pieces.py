@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from nodepiece.encoders.parameters import phases, xavier
 from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable
@@ -33,10 +34,10 @@ class PieceVectors:
 
     def of(self, tokens: Tokens) -> Tensor:
         """Vectorized hashes: anchors plus their distances, then relations: (batch, k + m, dim)."""
-        anchors = self.anchors[tokens.anchors.long()]
+        anchors = embedding(tokens.anchors, self.anchors)
         if self.distances is not None and tokens.distances is not None:
-            anchors = anchors + self.distances[tokens.distances.long()]
-        return torch.cat([anchors, self.relations[tokens.relations.long()]], dim=1)
+            anchors = anchors + embedding(tokens.distances, self.distances)
+        return torch.cat([anchors, embedding(tokens.relations, self.relations)], dim=1)
 
 
 @dataclass(frozen=True)
@@ -100,16 +101,23 @@ class TokenTensors(nn.Module):
         """The tokens of all nodes."""
         return Tokens(self.anchors, self.distances, self.relations)
 
-    def shuffle_equidistant(self, *, generator: torch.Generator) -> None:
-        """Put anchors at equal distances into a new random order (the paper's pi-SGD).
 
-        Rows stay nearest first, and distances, which come with the order, stay as they are.
-        """
-        if self.distances is None or not self.distances.numel():
-            return
-        device = self.distances.device
-        key = self.distances + torch.rand(self.distances.shape, generator=generator, device=device)
-        self.anchors.copy_(self.anchors.gather(1, key.argsort(dim=1)))
+def shuffle_equidistant(tokens: Tokens, *, generator: torch.Generator) -> Tokens:
+    """Anchors at equal distances in a new random order (the paper's pi-SGD), nearest first."""
+    if tokens.distances is None:
+        return tokens
+    shape, device = tokens.distances.shape, tokens.distances.device
+    key = tokens.distances + torch.rand(shape, generator=generator, device=device)
+    anchors = tokens.anchors.gather(1, key.argsort(dim=1))
+    return Tokens(anchors, tokens.distances, tokens.relations)
+
+
+def resample_relations(tokens: Tokens, table: TokenTable, *, rng: np.random.Generator) -> Tokens:
+    """A new sample of every node's relational context."""
+    num_relations = table.vocabulary.num_relations
+    sample = table.relation_sets.sample(table.relations_per_node, num_relations, rng=rng)
+    relations = torch.tensor(sample, dtype=torch.int32).to(tokens.relations.device)
+    return Tokens(tokens.anchors, tokens.distances, relations)
 
 
 class PieceTables(nn.Module):

@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]  # queries ranked so far, queries in all
 
 BYTES_PER_SCORE = 16  # scores, their differences, and as much again inside the scoring function
 BYTES_PER_ANSWER = 64  # a known answer as row, column, position and score
-CACHE_BYTES = 2**24  # of scores, which a CPU reads several times; its last cache holds these
+CACHE_BYTES = 2**23  # of scores, which a CPU reads several times; its last cache holds these
 CACHE_ROWS = 64  # but with fewer rows than this a matrix product is no longer efficient
 
 

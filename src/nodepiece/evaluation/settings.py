@@ -1,0 +1,26 @@
+"""The knobs of evaluation."""
+
+from dataclasses import dataclass
+
+from nodepiece.errors import InputError
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """How a model is judged."""
+
+    memory_gigabytes: float = 1.0  # for scores at a time; any graph fits, one query at least
+    validation_facts: int = 0  # facts of the validation split ranked while training; 0: all
+    direct_relations: bool = False  # relation prediction: leave inverses out of the candidates
+
+    def __post_init__(self) -> None:
+        if not self.memory_gigabytes > 0 or self.validation_facts < 0:
+            raise InputError(
+                "evaluation.memory_gigabytes must be above 0 and validation_facts 0 or more, got "
+                f"{self.memory_gigabytes}, {self.validation_facts}"
+            )
+
+    @property
+    def memory_budget(self) -> int:
+        """Bytes."""
+        return int(self.memory_gigabytes * 2**30)

@@ -1,0 +1,1 @@
+"""A trained run: questions answered by name."""

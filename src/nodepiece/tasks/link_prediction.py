@@ -1,0 +1,287 @@
+"""Transductive link prediction and relation prediction (section 4.1 and its appendix).
+
+Both train a model of which facts hold. Link prediction then ranks the tail and the head of each
+test fact among all nodes, relation prediction its relation among all relations.
+"""
+
+import hashlib
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import nodepiece
+from nodepiece.data.dataset import Dataset
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
+from nodepiece.encoders.parameters import use_generator
+from nodepiece.encoders.pieces import resample_relations, shuffle_equidistant
+from nodepiece.errors import InputError
+from nodepiece.evaluation.known_answers import known_relations, known_tails
+from nodepiece.evaluation.metrics import RankingReport, report_links, report_relations
+from nodepiece.evaluation.ranking import Progress as RankingProgress
+from nodepiece.evaluation.ranking import rank_links, rank_relations
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.knowledge_graph import with_inverses
+from nodepiece.settings import Experiment, to_toml
+from nodepiece.tasks.run_folder import (
+    CHECKPOINT,
+    METRICS,
+    MODEL,
+    HistoryFile,
+    read_config,
+    start_run,
+    write_history,
+    write_json,
+)
+from nodepiece.tokenizer.storage import load_tokens, save_tokens
+from nodepiece.tokenizer.tokens import TokenTable, tokenize
+from nodepiece.tokenizer.vocabulary import fit_vocabulary
+from nodepiece.training.checkpoint import FORMAT_VERSION, load_tensors, load_weights, save_tensors
+from nodepiece.training.loop import Metrics, Watcher, fit
+from nodepiece.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How an experiment is run, as opposed to what it is."""
+
+    folder: Path
+    device: torch.device
+    resume: bool = False
+    command: str = ""  # that gives this result again, for the record
+    watchers: tuple[Watcher, ...] = ()
+    say: Callable[[str], None] = lambda sentence: None
+    should_stop: Callable[[], bool] = lambda: False
+
+
+def run_experiment(
+    experiment: Experiment, dataset: Dataset, options: RunOptions
+) -> dict[str, Any] | None:
+    """Tokenize, train, evaluate and write the run folder; returns what metrics.json holds.
+
+    Returns None if it was asked to stop before the end: the folder then holds a checkpoint, and
+    the same call with `resume` goes on from there.
+    """
+    folder, device = options.folder, options.device
+    resume = options.resume and (folder / CHECKPOINT).exists()
+    if resume:
+        check_same(experiment, folder)
+    else:
+        start_run(folder, experiment, dataset)
+    start = perf_counter()
+    table = load_tokens(folder / "vocabulary", graph=dataset.train) if resume else None
+    table = table or make_tokens(experiment, dataset, folder)
+    tokenize_seconds = perf_counter() - start
+    model = build_model(experiment, dataset, table).to(device)
+    options.say(f"{model.num_parameters():,} parameters")
+    edges = torch.tensor(with_inverses(dataset.train)).to(device)
+    generator = torch.Generator(device).manual_seed(experiment.seed)
+    use_generator(model, generator)
+    trainer = Trainer(model, edges, experiment.training, generator=generator)
+    history = HistoryFile(folder)
+    judge = Judge(experiment, dataset)
+    progress, stopping = fit(
+        trainer,
+        checkpoint=folder / CHECKPOINT,
+        validate=lambda: judge.validate(model),
+        before_epoch=partial(refresh_tokens, experiment, table, trainer),
+        watchers=[history, *options.watchers],
+        should_stop=options.should_stop,
+        resume=resume,
+    )
+    write_history(folder, progress.history)
+    if stopping.interrupted:
+        return None
+    save_tensors(model.state_dict(), folder / MODEL, {"format_version": str(FORMAT_VERSION)})
+    options.say(f"training ended after epoch {progress.epoch}: {stopping.reason}")
+    start = perf_counter()
+    report = judge.report(model, dataset.test)
+    evaluate_seconds = perf_counter() - start
+    valid = judge.report(model, dataset.valid).both if len(dataset.valid) else None
+    metrics = {
+        "experiment": experiment.name,
+        "task": experiment.task,
+        "dataset": experiment.dataset,
+        "split": "test",
+        **report.to_json(),
+        "valid": valid.to_json() if valid else None,
+        "parameters": model.num_parameters(),
+        "vocabulary": {
+            "nodes": dataset.train.num_nodes,
+            "anchors": table.vocabulary.num_anchors if experiment.encoder.kind != "lookup" else 0,
+            "relations": 2 * dataset.train.num_relations,
+        },
+        "epochs": progress.epoch,
+        "best_epoch": progress.best_epoch,
+        "seconds": {
+            "tokenize": round(tokenize_seconds, 3),
+            "train": round(progress.seconds, 3),
+            "evaluate": round(evaluate_seconds, 3),
+        },
+        "device": describe_device(device),
+        "seed": experiment.seed,
+        "config_sha256": hashlib.sha256(to_toml(experiment).encode()).hexdigest(),
+        "versions": versions(),
+        "command": options.command,
+    }
+    metrics["relations"] = name_relations(metrics.get("relations", {}), dataset)
+    write_json(folder / METRICS, metrics)
+    return metrics
+
+
+def check_same(experiment: Experiment, folder: Path) -> None:
+    if to_toml(read_config(folder)) != to_toml(experiment):
+        raise InputError(
+            f"{folder} holds a run with other settings; resume it with the settings it was started "
+            "with, or train without --resume"
+        )
+
+
+def make_tokens(experiment: Experiment, dataset: Dataset, folder: Path) -> TokenTable:
+    rng = np.random.default_rng(experiment.seed)
+    vocabulary = fit_vocabulary(dataset.train, experiment.tokenizer, rng=rng)
+    table = tokenize(dataset.train, vocabulary, rng=rng)
+    save_tokens(table, folder / "vocabulary")
+    return table
+
+
+def build_model(experiment: Experiment, dataset: Dataset, table: TokenTable) -> LinkModel:
+    """A fresh model, on the CPU; the seed of the experiment decides its first weights."""
+    generator = torch.Generator().manual_seed(experiment.seed)
+    encoder = experiment.encoder
+    nodes: NodePieceEmbedding | LookupEmbedding = (
+        LookupEmbedding(dataset.train.num_nodes, encoder.dim, generator=generator)
+        if encoder.kind == "lookup"
+        else NodePieceEmbedding(table, encoder, generator=generator)
+    )
+    return LinkModel(
+        nodes,
+        torch.tensor(with_inverses(dataset.train)),
+        2 * dataset.train.num_relations,
+        experiment.decoder,
+        experiment.graph,
+        generator=generator,
+    )
+
+
+def load_model(folder: Path, experiment: Experiment, dataset: Dataset) -> LinkModel:
+    """The trained model of a run folder, on the CPU, ready to answer."""
+    table = load_tokens(folder / "vocabulary", graph=dataset.train)
+    model = build_model(experiment, dataset, table)
+    if not (folder / MODEL).is_file():
+        raise InputError(
+            f"{folder} holds no trained model yet; finish it with: "
+            f"nodepiece train {experiment.name} --resume -o {folder}"
+        )
+    weights, _ = load_tensors(folder / MODEL)
+    load_weights(model, weights, folder / MODEL)
+    return model.eval()
+
+
+def refresh_tokens(experiment: Experiment, table: TokenTable, trainer: Trainer, epoch: int) -> None:
+    """New tokens for an epoch, where the experiment asks for them."""
+    nodes, training = trainer.model.nodes, experiment.training
+    if not isinstance(nodes, NodePieceEmbedding):
+        return
+    tokens = nodes.token_tensors.tokens()
+    if training.shuffle_anchors:
+        tokens = shuffle_equidistant(tokens, generator=trainer.generator)
+    if training.resample_relations:
+        rng = np.random.default_rng([experiment.seed, epoch])
+        tokens = resample_relations(tokens, table, rng=rng)
+    if training.shuffle_anchors or training.resample_relations:
+        nodes.use_training_tokens(tokens)
+
+
+class Judge:
+    """Ranks facts with a model, for validation and for the final result."""
+
+    def __init__(self, experiment: Experiment, dataset: Dataset) -> None:
+        self.task, self.settings = experiment.task, experiment.evaluation
+        self.dataset = dataset
+        known, graph = dataset.all_triples(), dataset.train
+        self.known = (
+            known_tails(known, graph.num_nodes, graph.num_relations)
+            if self.task == "link-prediction"
+            else known_relations(
+                known,
+                graph.num_nodes,
+                graph.num_relations,
+                direct_only=self.settings.direct_relations,
+            )
+        )
+
+    def validate(self, model: LinkModel) -> Metrics:
+        facts = self.dataset.valid
+        if not len(facts):
+            raise InputError(
+                f"dataset {self.dataset.name} has no validation facts; set "
+                "training.validate_every = 0"
+            )
+        if self.settings.validation_facts:
+            facts = facts[: self.settings.validation_facts]
+        return self.report(model, facts).both.to_json()
+
+    def report(
+        self, model: LinkModel, facts: IntArray, progress: RankingProgress | None = None
+    ) -> RankingReport:
+        model.eval()
+        with torch.no_grad():
+            return self._rank(model, facts, progress)
+
+    def _rank(
+        self, model: LinkModel, facts: IntArray, progress: RankingProgress | None
+    ) -> RankingReport:
+        vectors = model.node_vectors()
+        budget, device = self.settings.memory_budget, vectors.device
+        if self.task == "link-prediction":
+            ranks = rank_links(
+                lambda heads, relations: model.score_all_tails(heads, relations, vectors),
+                facts,
+                self.known,
+                memory_budget=budget,
+                device=device,
+                progress=progress,
+            )
+            return report_links(ranks)
+        num_candidates = self.known.num_candidates
+
+        def score_relations(heads: Tensor, tails: Tensor) -> Tensor:
+            return model.score_all_relations(heads, tails, vectors)[:, :num_candidates]
+
+        relation_ranks = rank_relations(
+            score_relations,
+            facts,
+            self.known,
+            memory_budget=budget,
+            device=device,
+            progress=progress,
+        )
+        return report_relations(relation_ranks, facts[:, 1])
+
+
+def name_relations(by_id: Any, dataset: Dataset) -> dict[str, Any]:
+    return {dataset.train.relation_name(int(key)): value for key, value in by_id.items()}
+
+
+def describe_device(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU, {torch.get_num_threads()} threads"
+
+
+def versions() -> dict[str, str]:
+    return {
+        "nodepiece": nodepiece.__version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }

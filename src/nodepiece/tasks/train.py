@@ -1,0 +1,66 @@
+"""From the name of an experiment to a run folder."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nodepiece.data.open import open_dataset
+from nodepiece.errors import InputError
+from nodepiece.settings import Experiment, load_experiment
+from nodepiece.tasks.link_prediction import RunOptions, run_experiment
+from nodepiece.training.loop import Watcher
+
+
+def train_experiment(
+    experiment: str | Path | Experiment,
+    folder: Path,
+    *,
+    data: Path | None = None,
+    overrides: Sequence[str] = (),
+    device: str | None = None,
+    resume: bool = False,
+    watchers: tuple[Watcher, ...] = (),
+    say: Callable[[str], None] = lambda sentence: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> dict[str, Any] | None:
+    """Run an experiment; returns its metrics, or None where it was stopped before the end."""
+    if not isinstance(experiment, Experiment):
+        experiment = load_experiment(experiment, overrides)
+    dataset = open_dataset(experiment.dataset, data=data)
+    sizes = f"{dataset.train.num_triples:,} / {len(dataset.valid):,} / {len(dataset.test):,} facts"
+    unseen = sum(dataset.num_unseen.values())
+    left_out = f"; {unseen:,} that name nodes unseen in training are left out" if unseen else ""
+    say(f"{experiment.dataset}: {dataset.train.num_nodes:,} nodes, {sizes}{left_out}")
+    chosen = choose_device(device)
+    options = RunOptions(
+        folder,
+        chosen,
+        resume=resume,
+        command=command_line(experiment, overrides, chosen),
+        watchers=watchers,
+        say=say,
+        should_stop=should_stop,
+    )
+    return run_experiment(experiment, dataset, options)
+
+
+def choose_device(device: str | None) -> torch.device:
+    """The device asked for; without a word, a GPU if there is one."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise InputError(f"unknown device {device!r}; it is cpu, cuda or cuda:N") from error
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise InputError("there is no CUDA device here; leave --device out to train on the CPU")
+    return chosen
+
+
+def command_line(experiment: Experiment, overrides: Sequence[str], device: torch.device) -> str:
+    """What to type to get this result again."""
+    settings = "".join(f" --set {override}" for override in overrides)
+    name = experiment.name
+    return f"nodepiece train {name}{settings} --device {device.type} -o runs/{name}"

@@ -1,0 +1,92 @@
+"""The state of a run between two epochs, so that it can go on as if it had never stopped."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from nodepiece.errors import InputError
+from nodepiece.files import atomic_file
+from nodepiece.training.trainer import Trainer
+
+FORMAT_VERSION = 1
+
+
+@dataclass
+class Progress:
+    """How far training has come."""
+
+    epoch: int = 0  # epochs done
+    best_metric: float | None = None  # of validation
+    best_epoch: int | None = None
+    since_best: int = 0  # validations
+    seconds: float = 0.0  # of training so far
+    history: list[dict[str, Any]] = field(default_factory=list)  # one record an epoch
+
+
+def save_checkpoint(
+    path: Path, trainer: Trainer, progress: Progress, best: dict[str, Tensor] | None
+) -> None:
+    """Weights, the best weights so far, the optimizer, the generator and the progress: one file."""
+    tensors = {f"model/{name}": value for name, value in trainer.model.state_dict().items()}
+    tensors |= {f"best/{name}": value for name, value in (best or {}).items()}
+    for index, state in trainer.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer/{index}/{name}": value for name, value in state.items()}
+    tensors["generator"] = trainer.generator.get_state()
+    header = {"format_version": str(FORMAT_VERSION), "progress": json.dumps(asdict(progress))}
+    save_tensors(tensors, path, header)
+
+
+def load_checkpoint(path: Path, trainer: Trainer) -> tuple[Progress, dict[str, Tensor] | None]:
+    """Put a trainer back to where a checkpoint was written."""
+    tensors, header = load_tensors(path)
+    groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+    for name, value in tensors.items():
+        group, _, rest = name.partition("/")
+        if group in groups:
+            groups[group][rest] = value
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in groups["optimizer"].items():
+        index, _, key = name.partition("/")
+        state.setdefault(int(index), {})[key] = value
+    load_weights(trainer.model, groups["model"], path)
+    param_groups = trainer.optimizer.state_dict()["param_groups"]
+    trainer.optimizer.load_state_dict({"state": state, "param_groups": param_groups})
+    trainer.generator.set_state(tensors["generator"].cpu())
+    best = {name: value.to(trainer.device) for name, value in groups["best"].items()}
+    return Progress(**json.loads(header["progress"])), best or None
+
+
+def save_tensors(tensors: dict[str, Tensor], path: Path, header: dict[str, str]) -> None:
+    """Write a safetensors file whole or not at all."""
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    with atomic_file(path) as partial:
+        save_file(tensors, partial, metadata=header)
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"cannot read {path}: {error}; train again without --resume") from error
+    if int(header.get("format_version", 0)) > FORMAT_VERSION:
+        raise InputError(
+            f"{path} was written by a newer nodepiece (format version {header['format_version']}, "
+            f"this one reads up to {FORMAT_VERSION}); install a newer nodepiece"
+        )
+    return tensors, header
+
+
+def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        first = str(error).splitlines()[-1].strip()
+        raise InputError(f"the weights in {path} do not fit the model: {first}") from error

@@ -1,0 +1,104 @@
+"""Training from the first epoch to the last: validation, best weights, checkpoints, history."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from nodepiece.errors import InputError
+from nodepiece.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from nodepiece.training.trainer import Trainer, learning_rate
+
+Metrics = dict[str, float]
+
+
+class Watcher(Protocol):
+    """Whoever wants to see how training goes: a progress bar, TensorBoard, a history file."""
+
+    def on_step(self, epoch: int, done: int, total: int) -> None: ...
+
+    def on_epoch(self, record: dict[str, Any], progress: Progress) -> None: ...
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Why training ended."""
+
+    reason: str
+    interrupted: bool = False
+
+
+def fit(
+    trainer: Trainer,
+    *,
+    checkpoint: Path,
+    validate: Callable[[], Metrics],
+    before_epoch: Callable[[int], None],
+    watchers: list[Watcher],
+    should_stop: Callable[[], bool],
+    resume: bool,
+) -> tuple[Progress, Stopping]:
+    """Train to the end, leaving the best weights (or the last, without validation) in the model.
+
+    `before_epoch` may change the tokens. `should_stop` is asked after every epoch: whoever
+    interrupts gets a checkpoint at once and resumes without losing anything.
+    """
+    settings, progress = trainer.settings, Progress()
+    best: dict[str, Tensor] | None = None
+    if resume and checkpoint.exists():
+        progress, best = load_checkpoint(checkpoint, trainer)
+    stopping = Stopping("all epochs done")
+    last_saved = perf_counter()
+    while progress.epoch < settings.epochs:
+        start = perf_counter()
+        epoch = progress.epoch
+        before_epoch(epoch)
+        loss = trainer.run_epoch(epoch, partial(_step, watchers, epoch))
+        record = {"epoch": epoch + 1, "loss": loss, "learning_rate": learning_rate(settings, epoch)}
+        progress.epoch += 1
+        is_last = progress.epoch == settings.epochs
+        if settings.validate_every and (is_last or progress.epoch % settings.validate_every == 0):
+            record |= {f"valid_{name}": value for name, value in validate().items()}
+            best = _keep_best(trainer, progress, record, best)
+        progress.seconds += perf_counter() - start
+        record["seconds"] = round(progress.seconds, 3)
+        progress.history.append(record)
+        for watcher in watchers:
+            watcher.on_epoch(record, progress)
+        if settings.patience and progress.since_best >= settings.patience:
+            stopping = Stopping(f"no better for {progress.since_best} validations")
+            break
+        if should_stop():
+            save_checkpoint(checkpoint, trainer, progress, best)
+            return progress, Stopping("interrupted", interrupted=True)
+        if perf_counter() - last_saved > settings.checkpoint_seconds and not is_last:
+            save_checkpoint(checkpoint, trainer, progress, best)
+            last_saved = perf_counter()
+    save_checkpoint(checkpoint, trainer, progress, best)
+    if best is not None:
+        trainer.model.load_state_dict(best)
+    return progress, stopping
+
+
+def _step(watchers: list[Watcher], epoch: int, done: int, total: int) -> None:
+    for watcher in watchers:
+        watcher.on_step(epoch, done, total)
+
+
+def _keep_best(
+    trainer: Trainer, progress: Progress, record: dict[str, Any], best: dict[str, Tensor] | None
+) -> dict[str, Tensor] | None:
+    name = f"valid_{trainer.settings.metric}"
+    if name not in record:
+        known = ", ".join(key.removeprefix("valid_") for key in record if key.startswith("valid_"))
+        raise InputError(f"training.metric = {trainer.settings.metric!r} is not one of {known}")
+    if progress.best_metric is not None and record[name] <= progress.best_metric:
+        progress.since_best += 1
+        return best
+    progress.best_metric, progress.best_epoch = record[name], progress.epoch
+    progress.since_best = 0
+    return {key: value.detach().clone() for key, value in trainer.model.state_dict().items()}

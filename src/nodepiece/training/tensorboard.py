@@ -1,0 +1,28 @@
+"""Curves for TensorBoard, for those who have it."""
+
+from pathlib import Path
+from typing import Any
+
+from nodepiece.errors import InputError
+
+
+class TensorBoard:
+    """Writes every number of an epoch's record as a curve."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise InputError(
+                "TensorBoard is not installed; pip install 'nodepiece[tensorboard]'"
+            ) from error
+        self.writer = SummaryWriter(folder)  # type: ignore[no-untyped-call]
+
+    def on_step(self, epoch: int, done: int, total: int) -> None:
+        pass
+
+    def on_epoch(self, record: dict[str, Any], progress: object) -> None:
+        for name, value in record.items():
+            if name != "epoch":
+                self.writer.add_scalar(name, value, record["epoch"])  # type: ignore[no-untyped-call]
+        self.writer.flush()  # type: ignore[no-untyped-call]
