@@ -99,6 +99,7 @@ def _load_column(path: Path) -> pa.LargeStringArray:
     try:
         with pa.memory_map(str(path)) as source:
             column = pa.ipc.open_file(source).read_all()["name"]
+        column.validate(full=True)  # before anything follows its offsets
     except (OSError, pa.ArrowInvalid, KeyError) as error:
         raise InputError(f"cannot read the names in {path}: {error}; write it again") from error
     if column.type != pa.large_string():

@@ -157,7 +157,7 @@ def load_array(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[
     try:
         empty = 0 in shape  # a file without elements cannot be mapped
         array = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # a damaged header may raise anything that a parser can
         raise damaged(path, f"{error}") from error
     if array.shape != shape or array.dtype != dtype:
         expected = f"expected {shape} of {np.dtype(dtype)}"
