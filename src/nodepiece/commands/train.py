@@ -116,7 +116,7 @@ def stop_after_epoch() -> Iterator[Any]:
 
 
 class EpochProgress:
-    """Epochs done, the loss, and the time left: a bar on a terminal, now and then a line elsewhere."""
+    """Epochs done, loss and time left: a bar on a terminal, now and then a line elsewhere."""
 
     def __init__(self, num_epochs: int) -> None:
         self.num_epochs = num_epochs

@@ -75,9 +75,9 @@ class GraphLayer(nn.Module):
 
     def forward(self, nodes: Tensor, relations: Tensor, hoods: Neighbourhoods) -> Tensor:
         # (num_nodes, dim), (num_relations, dim) -> (num_nodes, dim)
-        mean_neighbour = bag_sum(nodes, *hoods.neighbours) * hoods.share_of_neighbour
+        share = self.edge_dropout(hoods.share_of_neighbour)
+        mean_neighbour = bag_sum(nodes, *hoods.neighbours) * share
         message = mean_neighbour * bag_sum(relations, *hoods.relations)
-        message = message * self.edge_dropout(torch.ones_like(hoods.share_of_neighbour))
         heard = bag_sum(message, *hoods.pairs) * hoods.share_of_pair
         update = self.norm(self.own(nodes) + self.message(heard)).relu()
         return nodes + self.dropout(update)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.bag_sum import Bags
+from nodepiece.encoders.gated_sum import GatedSumEncoder
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.parameters import use_generator, xavier
 from nodepiece.encoders.pieces import PieceTables, Tokens, TokenTensors, count_pieces
@@ -18,7 +19,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 class EncoderSettings:
     """How pieces become a node vector."""
 
-    kind: str = "mlp"  # "mlp", "transformer", or "lookup": a trained vector for every node
+    kind: str = "mlp"  # a name in ENCODERS; "lookup": a trained vector for every node
     dim: int = 200  # d, of pieces and of node vectors
     hidden_dim: int = 400  # width of the hidden layer
     layers: int = 2  # of the Transformer; the MLP has two
@@ -53,9 +54,9 @@ class NodePieceEmbedding(nn.Module):
         self.token_tensors = TokenTensors(table)
         self.tables = PieceTables(self.counts, settings.dim, generator=generator)
         self.factorized = settings.factorized
-        self.encoder: MLPEncoder | TransformerEncoder
-        if settings.kind == "mlp":
-            self.encoder = MLPEncoder(
+        self.encoder: MLPEncoder | GatedSumEncoder | TransformerEncoder
+        if settings.kind in FACTORIZED:
+            self.encoder = FACTORIZED[settings.kind](
                 self.counts,
                 settings.dim,
                 settings.hidden_dim,
@@ -80,7 +81,9 @@ class NodePieceEmbedding(nn.Module):
     def forward(self, nodes: Tensor) -> Tensor:
         tokens = self._tokens().of(nodes.flatten())
         vectors = self.tables.vectors()
-        if isinstance(self.encoder, MLPEncoder) and self._pays_to_factorize(nodes.numel()):
+        if not isinstance(self.encoder, TransformerEncoder) and self._pays_to_factorize(
+            nodes.numel()
+        ):
             bags = self.encoder.product_rows(tokens)
             encoded = self.encoder.factorized(vectors, bags, bags.transposed())
         else:
@@ -90,7 +93,9 @@ class NodePieceEmbedding(nn.Module):
     def all_nodes(self) -> Tensor:
         """(num_nodes, dim)."""
         vectors = self.tables.vectors()
-        if isinstance(self.encoder, MLPEncoder) and self._pays_to_factorize(self.num_embeddings):
+        if not isinstance(self.encoder, TransformerEncoder) and self._pays_to_factorize(
+            self.num_embeddings
+        ):
             return self.encoder.factorized(vectors, *self._bags_of_all(self.encoder))
         return self.encoder(vectors, self._tokens())
 
@@ -106,7 +111,7 @@ class NodePieceEmbedding(nn.Module):
             return
         self._training_tokens.anchors.copy_(tokens.anchors)
         self._training_tokens.relations.copy_(tokens.relations)
-        if True in self._bags and isinstance(self.encoder, MLPEncoder):
+        if True in self._bags and not isinstance(self.encoder, TransformerEncoder):
             fresh = self.encoder.product_rows(self._training_tokens)
             for mine, new in zip(self._bags[True], (fresh, fresh.transposed()), strict=True):
                 mine.copy_from(new)
@@ -116,7 +121,7 @@ class NodePieceEmbedding(nn.Module):
             return self._training_tokens
         return self.token_tensors.tokens()
 
-    def _bags_of_all(self, encoder: MLPEncoder) -> tuple[Bags, Bags]:
+    def _bags_of_all(self, encoder: MLPEncoder | GatedSumEncoder) -> tuple[Bags, Bags]:
         """The bags of the whole table: made once, and again when the model changes its device."""
         key = self.training and self._training_tokens is not None
         tokens = self._tokens()
@@ -151,4 +156,8 @@ class LookupEmbedding(nn.Module):
         return self.vectors
 
 
-ENCODERS = ("mlp", "transformer", "lookup")
+FACTORIZED: dict[str, type[MLPEncoder] | type[GatedSumEncoder]] = {
+    "mlp": MLPEncoder,
+    "gated-sum": GatedSumEncoder,
+}
+ENCODERS = (*FACTORIZED, "transformer", "lookup")

@@ -54,14 +54,10 @@ def loss_with_negatives(
     negative = vectors[2 * batch_size :].view(batch_size, num_negatives, -1)
     relation = model.relation_vectors().index_select(0, batch.relations)[:, None]
     score, num_tails = model.decoder.score, (num_negatives + 1) // 2
-    negative_scores = torch.cat(
-        [
-            score(head, relation, negative[:, :num_tails]),
-            score(negative[:, num_tails:], relation, tail),
-        ],
-        dim=1,
-    )
-    positive_scores = score(head, relation, tail)[:, 0]
+    of_tails = score(head, relation, torch.cat([tail, negative[:, :num_tails]], dim=1))
+    of_heads = score(negative[:, num_tails:], relation, tail)
+    positive_scores = of_tails[:, 0]
+    negative_scores = torch.cat([of_tails[:, 1:], of_heads], dim=1)
     return SAMPLED_LOSSES[settings.loss](
         positive_scores.float(),
         negative_scores.float(),

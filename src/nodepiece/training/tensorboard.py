@@ -24,5 +24,5 @@ class TensorBoard:
     def on_epoch(self, record: dict[str, Any], progress: object) -> None:
         for name, value in record.items():
             if name != "epoch":
-                self.writer.add_scalar(name, value, record["epoch"])  # type: ignore[no-untyped-call]
-        self.writer.flush()  # type: ignore[no-untyped-call]
+                self.writer.add_scalar(name, value, record["epoch"])
+        self.writer.flush()

@@ -1,0 +1,68 @@
+"""Our own encoder: pieces gated by their distance and added up, then a small network.
+
+Concatenation spends nearly all parameters on one weight for each position. Adding the pieces up
+spends none, so the same budget buys wider vectors; a distance scales its anchor elementwise, so
+which anchor is how far is not lost in the sum.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from nodepiece.encoders.bag_sum import Bags, bag_sum, bags_of_width
+from nodepiece.encoders.parameters import Dropout, linear
+from nodepiece.encoders.pieces import PieceCounts, PieceVectors, Tokens
+
+
+class GatedSumEncoder(nn.Module):
+    """x = norm(sum of anchor * gate of its distance, and of relations); x + W relu(W x)."""
+
+    def __init__(
+        self,
+        counts: PieceCounts,
+        dim: int,
+        hidden_dim: int,
+        *,
+        dropout: float,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.counts = counts
+        self.norm = nn.BatchNorm1d(dim)
+        self.hidden = linear(dim, hidden_dim, generator=generator)
+        self.output = linear(hidden_dim, dim, generator=generator)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, vectors: PieceVectors, tokens: Tokens) -> Tensor:
+        """The plain way: a vector for every piece of every node."""
+        anchors = embedding(tokens.anchors, vectors.anchors)
+        if vectors.distances is not None and tokens.distances is not None:
+            anchors = anchors * (1 + embedding(tokens.distances, vectors.distances))
+        relations = embedding(tokens.relations, vectors.relations)
+        return self._finish(anchors.sum(dim=1) + relations.sum(dim=1))
+
+    def factorized(self, vectors: PieceVectors, bags: Bags, transposed: Bags) -> Tensor:
+        return self._finish(bag_sum(self.products(vectors), bags, transposed))
+
+    def products(self, vectors: PieceVectors) -> Tensor:
+        """Every anchor at every distance, then every relation: (num_products, dim)."""
+        anchors = vectors.anchors
+        if vectors.distances is not None:
+            gates = 1 + vectors.distances
+            anchors = (anchors[:, None] * gates[None]).flatten(end_dim=1)
+        return torch.cat([anchors, vectors.relations])
+
+    def product_rows(self, tokens: Tokens) -> Bags:
+        counts = self.counts
+        num_distances = max(1, counts.num_distances)
+        anchors = tokens.anchors * num_distances
+        if tokens.distances is not None:
+            anchors = anchors + tokens.distances
+        num_anchor_rows = (counts.num_anchors + 2) * num_distances if anchors.shape[1] else 0
+        num_relation_rows = counts.num_relations + (1 if tokens.relations.shape[1] else 0)
+        members = torch.cat([anchors, num_anchor_rows + tokens.relations], dim=1)
+        return bags_of_width(members, num_anchor_rows + num_relation_rows)
+
+    def _finish(self, summed: Tensor) -> Tensor:
+        summed = self.norm(summed)
+        return summed + self.output(self.dropout(self.hidden(summed).relu()))
