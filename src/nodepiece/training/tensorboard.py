@@ -16,7 +16,7 @@ class TensorBoard:
             raise InputError(
                 "TensorBoard is not installed; pip install 'nodepiece[tensorboard]'"
             ) from error
-        self.writer = SummaryWriter(folder)  # type: ignore[no-untyped-call]
+        self.writer = SummaryWriter(folder)
 
     def on_step(self, epoch: int, done: int, total: int) -> None:
         pass
