@@ -36,8 +36,9 @@ class Bags:
         """Take over the contents of bags of equal sizes in place, where a CUDA graph finds them."""
         self.members.copy_(other.members)
         self.offsets.copy_(other.offsets)
-        for mine, theirs in zip(self.chunks, other.chunks, strict=True):
-            mine.copy_(theirs)
+        if "chunks" in vars(self):  # otherwise nobody has seen them yet
+            for mine, theirs in zip(self.chunks, other.chunks, strict=True):
+                mine.copy_(theirs)
 
     @cached_property
     def chunks(self) -> tuple[Tensor, Tensor]:

@@ -31,9 +31,19 @@ class EncoderSettings:
     def __post_init__(self) -> None:
         if self.kind not in ENCODERS:
             raise InputError(f"unknown encoder {self.kind!r}; it is one of {', '.join(ENCODERS)}")
-        if self.dim < 1 or not 0 <= self.dropout < 1:
+        for knob, count in (
+            ("dim", self.dim),
+            ("hidden_dim", self.hidden_dim),
+            ("layers", self.layers),
+            ("heads", self.heads),
+        ):
+            if count < 1:
+                raise InputError(f"encoder.{knob} must be at least 1, got {count}")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"encoder.dropout must be in [0, 1), got {self.dropout}")
+        if self.kind == "transformer" and self.dim % self.heads:
             raise InputError(
-                f"encoder.dim must be positive and dropout in [0, 1): {self.dim}, {self.dropout}"
+                f"encoder.dim = {self.dim} must be a multiple of encoder.heads = {self.heads}"
             )
 
 
@@ -104,17 +114,16 @@ class NodePieceEmbedding(nn.Module):
 
         They are written to where the last ones were, so a recorded CUDA graph sees them.
         """
-        if self._training_tokens is None:
-            self._training_tokens = Tokens(
-                tokens.anchors.clone(), tokens.distances, tokens.relations.clone()
-            )
+        mine = self._training_tokens
+        if mine is None or mine.anchors.device != tokens.anchors.device:
+            self._training_tokens = tokens.clone()
+            self._bags.pop(True, None)
             return
-        self._training_tokens.anchors.copy_(tokens.anchors)
-        self._training_tokens.relations.copy_(tokens.relations)
+        mine.copy_from(tokens)
         if True in self._bags and not isinstance(self.encoder, TransformerEncoder):
-            fresh = self.encoder.product_rows(self._training_tokens)
-            for mine, new in zip(self._bags[True], (fresh, fresh.transposed()), strict=True):
-                mine.copy_from(new)
+            fresh = self.encoder.product_rows(mine)
+            for bags, new in zip(self._bags[True], (fresh, fresh.transposed()), strict=True):
+                bags.copy_from(new)
 
     def _tokens(self) -> Tokens:
         if self.training and self._training_tokens is not None:

@@ -16,8 +16,8 @@ def xavier(num_rows: int, dim: int, *, generator: torch.Generator) -> nn.Paramet
 
 def phases(num_rows: int, dim: int, *, generator: torch.Generator) -> nn.Parameter:
     """(num_rows, dim): cosines in the first half, sines in the second, of uniform angles."""
-    angle = torch.rand(num_rows, dim // 2, generator=generator) * 2 * math.pi
-    return nn.Parameter(torch.cat([angle.cos(), angle.sin()], dim=1))
+    angle = torch.rand(num_rows, (dim + 1) // 2, generator=generator) * 2 * math.pi
+    return nn.Parameter(torch.cat([angle.cos(), angle.sin()], dim=1)[:, :dim])
 
 
 def linear(num_in: int, num_out: int, *, generator: torch.Generator) -> nn.Linear:

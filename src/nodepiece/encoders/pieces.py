@@ -23,6 +23,17 @@ class Tokens:
         distances = None if self.distances is None else self.distances[nodes]
         return Tokens(self.anchors[nodes], distances, self.relations[nodes])
 
+    def clone(self) -> "Tokens":
+        distances = None if self.distances is None else self.distances.clone()
+        return Tokens(self.anchors.clone(), distances, self.relations.clone())
+
+    def copy_from(self, other: "Tokens") -> None:
+        """Take over tokens of as many nodes in place, where a CUDA graph finds them."""
+        self.anchors.copy_(other.anchors)
+        self.relations.copy_(other.relations)
+        if self.distances is not None and other.distances is not None:
+            self.distances.copy_(other.distances)
+
 
 @dataclass(frozen=True)
 class PieceVectors:
@@ -107,7 +118,8 @@ def shuffle_equidistant(tokens: Tokens, *, generator: torch.Generator) -> Tokens
     if tokens.distances is None:
         return tokens
     shape, device = tokens.distances.shape, tokens.distances.device
-    key = tokens.distances + torch.rand(shape, generator=generator, device=device)
+    # Less than one half, so that rounding never lifts a key to that of the next distance.
+    key = tokens.distances + torch.rand(shape, generator=generator, device=device) / 2
     anchors = tokens.anchors.gather(1, key.argsort(dim=1))
     return Tokens(anchors, tokens.distances, tokens.relations)
 

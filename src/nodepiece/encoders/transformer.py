@@ -48,9 +48,8 @@ class TransformerEncoder(nn.Module):
                 dtype=torch.bool,
                 device=tokens.anchors.device,
             )
-        is_anchor = (
-            tokens.anchors != self.counts.num_anchors
-        )  # [PAD]; [DISCONNECTED] says something
+        # [PAD] stands after the anchors, and after the relations; [DISCONNECTED] says something.
+        is_anchor = tokens.anchors != self.counts.num_anchors
         is_relation = tokens.relations != self.counts.num_relations
         return torch.cat([is_anchor, is_relation], dim=1)
 
@@ -84,10 +83,10 @@ class TransformerLayer(nn.Module):
 
     def _attend(self, pieces: Tensor, is_piece: Tensor) -> Tensor:
         batch, num_pieces, dim = pieces.shape
-        split = self.project(pieces).view(batch, num_pieces, 3, self.num_heads, -1)
-        query, key, value = split.permute(
-            2, 0, 3, 1, 4
-        )  # each (batch, heads, num_pieces, head_dim)
+        sizes = (3, self.num_heads, dim // self.num_heads)
+        split = self.project(pieces).view(batch, num_pieces, *sizes)
+        # each (batch, heads, num_pieces, head_dim)
+        query, key, value = split.permute(2, 0, 3, 1, 4)
         scores = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         scores = scores.masked_fill(~is_piece[:, None, None, :], torch.finfo(scores.dtype).min)
         attended = self.dropout(scores.softmax(dim=-1)) @ value

@@ -1,0 +1,169 @@
+from collections.abc import Iterator
+
+import pytest
+import torch
+from tests.encoders.random_tables import NUM_NODES, NUM_RELATIONS, random_graph, random_table
+from torch import Tensor
+
+from nodepiece.decoders.link_model import DecoderSettings, LinkModel
+from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.encoders.graph_layers import GraphLayerSettings
+from nodepiece.encoders.node_embedding import EncoderSettings, LookupEmbedding, NodePieceEmbedding
+from nodepiece.errors import InputError
+from nodepiece.graph.knowledge_graph import with_inverses
+
+DIM = 8
+EDGES = torch.tensor(with_inverses(random_graph()))
+HEADS, RELATIONS, TAILS = torch.tensor([0, 5, 23]), torch.tensor([1, 5, 0]), torch.tensor([3, 0, 2])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def link_model(
+    decoder: DecoderSettings | str = "rotate",
+    *,
+    lookup: bool = False,
+    dim: int = DIM,
+    layers: int = 0,
+    seed: int = 0,
+) -> LinkModel:
+    generator = torch.Generator().manual_seed(seed)
+    settings = EncoderSettings(dim=dim, hidden_dim=12, dropout=0.0)
+    nodes = (
+        LookupEmbedding(NUM_NODES, dim, generator=generator)
+        if lookup
+        else NodePieceEmbedding(random_table(), settings, generator=generator)
+    )
+    if isinstance(decoder, str):
+        decoder = DecoderSettings(decoder)
+    graph = GraphLayerSettings(layers=layers, dropout=0.0)
+    model = LinkModel(nodes, EDGES, 2 * NUM_RELATIONS, decoder, graph, generator=generator)
+    return model.double().eval()
+
+
+@pytest.mark.parametrize("lookup", [False, True])
+@pytest.mark.parametrize("kind", DECODERS)
+def test_scores_of_all_tails_and_relations_are_those_of_the_facts(kind: str, lookup: bool) -> None:
+    model = link_model(kind, lookup=lookup)
+    vectors, relations = model.node_vectors(), model.relation_vectors()
+    all_tails = model.score_all_tails(HEADS, RELATIONS, vectors)
+    all_relations = model.score_all_relations(HEADS, TAILS, vectors)
+    score = DECODERS[kind].score
+    for row, (head, relation, tail) in enumerate(zip(HEADS, RELATIONS, TAILS, strict=True)):
+        tails = [score(vectors[head], relations[relation], vectors[t]) for t in range(NUM_NODES)]
+        torch.testing.assert_close(all_tails[row], torch.stack(tails), rtol=1e-5, atol=1e-6)
+        of_relations = [score(vectors[head], each, vectors[tail]) for each in relations]
+        torch.testing.assert_close(
+            all_relations[row], torch.stack(of_relations), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_heads_are_asked_for_as_tails_of_the_inverse_relation() -> None:
+    """Where the inverse is the rotation back, both directions give a fact the same score."""
+    model = link_model("rotate")
+    with torch.no_grad():
+        direct = model.relation_vectors()[:NUM_RELATIONS]
+        back = torch.cat([direct[:, : DIM // 2], -direct[:, DIM // 2 :]], dim=1)
+        model.relation_vectors()[NUM_RELATIONS:] = back
+    vectors = model.node_vectors()
+    relations = RELATIONS % NUM_RELATIONS
+    of_tails = model.score_all_tails(HEADS, relations, vectors)
+    of_heads = model.score_all_tails(TAILS, relations + NUM_RELATIONS, vectors)
+    rows = torch.arange(len(HEADS))
+    torch.testing.assert_close(of_tails[rows, TAILS], of_heads[rows, HEADS])
+
+
+def test_the_relations_of_the_encoder_are_those_of_the_decoder() -> None:
+    model = link_model("rotate")
+    assert isinstance(model.nodes, NodePieceEmbedding)
+    assert model.relation_vectors() is model.nodes.tables.relations
+    assert "own_relations" not in dict(model.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("kind", "lookup", "size"), [("pairre", False, 2 * DIM), ("rotate", True, DIM)]
+)
+def test_relations_of_another_size_or_without_encoder_are_the_decoders_own(
+    kind: str, lookup: bool, size: int
+) -> None:
+    model = link_model(kind, lookup=lookup)
+    assert dict(model.named_parameters())["own_relations"].shape == (2 * NUM_RELATIONS, size)
+    assert model.relation_vectors() is model.own_relations
+
+
+@pytest.mark.parametrize("lookup", [False, True])
+def test_rotations_start_as_phases_and_other_relations_do_not(lookup: bool) -> None:
+    def moduli(kind: str) -> Tensor:
+        real, imaginary = link_model(kind, lookup=lookup).relation_vectors().detach().chunk(2, 1)
+        return real.square() + imaginary.square()
+
+    torch.testing.assert_close(
+        moduli("rotate"), torch.ones_like(moduli("rotate")), rtol=1e-6, atol=0
+    )
+    assert moduli("distmult").std() > 0.05
+
+
+@pytest.mark.parametrize("lookup", [False, True])
+def test_an_odd_size_does_where_nothing_is_complex(lookup: bool) -> None:
+    model = link_model("distmult", lookup=lookup, dim=7)
+    assert model.score_all_tails(HEADS, RELATIONS, model.node_vectors()).shape == (3, NUM_NODES)
+
+
+def test_a_size_that_the_decoder_cannot_use_is_refused() -> None:
+    with pytest.raises(InputError, match="multiple of 2"):
+        link_model("rotate", dim=7)
+
+
+@pytest.mark.parametrize("layers", [0, 2])
+@pytest.mark.parametrize("node_norm", [False, True])
+def test_vectors_of_some_nodes_are_theirs_among_all(layers: int, node_norm: bool) -> None:
+    model = link_model(DecoderSettings("distmult", node_norm=node_norm), layers=layers)
+    nodes = torch.tensor([3, 3, 20])
+    torch.testing.assert_close(model.vectors_of(nodes), model.node_vectors()[nodes])
+
+
+def test_graph_layers_change_nodes_that_have_edges() -> None:
+    with_layers = link_model("distmult", layers=1)
+    before = with_layers.nodes.all_nodes()
+    assert not torch.allclose(with_layers.node_vectors(), before)
+    assert "edges" not in with_layers.state_dict()
+
+
+def test_graph_layers_need_relations_of_the_size_of_nodes() -> None:
+    with pytest.raises(InputError, match="graph layers do not go with the decoder pairre"):
+        link_model("pairre", layers=1)
+
+
+def test_query_dropout_falls_on_heads_in_training_only() -> None:
+    model = link_model(DecoderSettings("distmult", query_dropout=0.5))
+    vectors = model.node_vectors()
+    plain = model.score_all_tails(HEADS, RELATIONS, vectors)
+    dropped = model.train().score_all_tails(HEADS, RELATIONS, vectors)
+    assert not torch.allclose(dropped, plain)
+    torch.testing.assert_close(model.eval().score_all_tails(HEADS, RELATIONS, vectors), plain)
+
+
+def test_all_parameters_are_counted_once() -> None:
+    model = link_model("rotate", lookup=True)
+    assert model.num_parameters() == NUM_NODES * DIM + 2 * NUM_RELATIONS * DIM
+
+
+def test_the_generator_decides_the_weights() -> None:
+    first, again, other = (link_model(seed=seed).state_dict() for seed in (0, 0, 1))
+    torch.testing.assert_close(first, again, rtol=0, atol=0)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [({"kind": "transd"}, "transe, transe-l1"), ({"query_dropout": 1.0}, "query_dropout")],
+)
+def test_impossible_settings_are_refused(settings: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        DecoderSettings(**settings)  # type: ignore[arg-type]

@@ -1,0 +1,113 @@
+import itertools
+
+import pytest
+import torch
+from torch import Tensor
+
+from nodepiece.encoders.bag_sum import Bags
+from nodepiece.encoders.graph_layers import GraphLayer, GraphLayerSettings, group_neighbours
+from nodepiece.encoders.parameters import use_generator
+from nodepiece.errors import InputError
+
+#        0 --a--> 1      relations: a = 0, b = 1
+#        | \
+#        a  b            4 has no edge at all
+#        v   v
+#        2   3           3 --b--> 3 (a loop)
+EDGES = torch.tensor([[0, 0, 2], [0, 1, 3], [0, 0, 1], [3, 1, 3]])
+NUM_NODES, NUM_RELATIONS, DIM = 5, 2, 3
+
+
+def lists_in(bags: Bags) -> list[list[int]]:
+    ends = bags.offsets.tolist()
+    return [bags.members[a:b].tolist() for a, b in itertools.pairwise(ends)]
+
+
+def test_neighbours_are_grouped_by_node_and_relation() -> None:
+    hoods = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS)
+    # The pairs, in order: (0, a), (0, b), (3, b)
+    assert lists_in(hoods.neighbours[0]) == [[2, 1], [3], [3]]
+    assert lists_in(hoods.relations[0]) == [[0], [1], [1]]
+    assert lists_in(hoods.pairs[0]) == [[0, 1], [], [], [2], []]
+    assert hoods.share_of_neighbour.flatten().tolist() == [0.5, 1, 1]
+    assert hoods.share_of_pair.flatten().tolist() == [0.5, 1, 1, 1, 1]
+
+
+def test_the_transposed_groups_are_kept_beside_them() -> None:
+    hoods = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS)
+    assert lists_in(hoods.neighbours[1]) == [[], [0], [0], [1, 2], []]
+    assert lists_in(hoods.relations[1]) == [[0], [1, 2]]
+    assert lists_in(hoods.pairs[1]) == [[0], [0], [3]]
+
+
+def layer(**settings: float) -> GraphLayer:
+    chosen = GraphLayerSettings(**({"dropout": 0.0} | settings))  # type: ignore[arg-type]
+    made = GraphLayer(DIM, chosen, generator=torch.Generator().manual_seed(0)).double()
+    use_generator(made, torch.Generator().manual_seed(1))
+    return made
+
+
+def random(num_rows: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(num_rows, DIM, generator=generator, dtype=torch.float64).requires_grad_()
+
+
+def slow_messages(nodes: Tensor, relations: Tensor) -> Tensor:
+    """For every node the mean over its relations of (mean neighbour along it * relation)."""
+    heard = []
+    for node in range(NUM_NODES):
+        messages = []
+        for relation in range(NUM_RELATIONS):
+            tails = [t for h, r, t in EDGES.tolist() if (h, r) == (node, relation)]
+            if tails:
+                messages.append(nodes[tails].mean(dim=0) * relations[relation])
+        zero = torch.zeros(DIM, dtype=torch.float64)
+        heard.append(torch.stack(messages).mean(dim=0) if messages else zero)
+    return torch.stack(heard)
+
+
+def test_a_layer_is_what_a_loop_over_nodes_and_relations_gives() -> None:
+    made, nodes, relations = layer(), random(NUM_NODES, 1), random(NUM_RELATIONS, 2)
+    hoods = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS)
+
+    found = made(nodes, relations, hoods)
+
+    update = made.own(nodes) + made.message(slow_messages(nodes, relations))
+    variance, mean = torch.var_mean(update, dim=0, correction=0)
+    normed = (update - mean) / (variance + made.norm.eps).sqrt()
+    expected = nodes + normed.relu()
+    torch.testing.assert_close(found, expected)
+    parameters = [nodes, relations, *made.own.parameters(), *made.message.parameters()]
+    weight = torch.arange(expected.numel(), dtype=torch.float64).cos().view_as(expected)
+    torch.testing.assert_close(
+        torch.autograd.grad((found * weight).sum(), parameters),
+        torch.autograd.grad((expected * weight).sum(), parameters),
+    )
+
+
+def test_edge_dropout_leaves_out_whole_messages() -> None:
+    made, nodes, relations = layer(edge_dropout=0.5), random(NUM_NODES, 1), random(2, 2)
+    hoods = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS)
+    heard: list[Tensor] = []
+    made.message.register_forward_pre_hook(lambda module, given: heard.append(given[0].detach()))
+    for _ in range(20):
+        made(nodes, relations, hoods)
+    along_a, along_b = nodes[[1, 2]].mean(dim=0) * relations[0], nodes[3] * relations[1]
+    # Node 0 has two messages, each kept at double weight or not at all; their mean is over two.
+    possible = torch.stack([0 * along_a, along_a, along_b, along_a + along_b]).detach()
+    distance = torch.cdist(torch.stack([row[0] for row in heard]), possible)
+    assert distance.min(dim=1).values.max() < 1e-12
+    assert len(distance.argmin(dim=1).unique()) == 4  # type: ignore[no-untyped-call]
+
+
+def test_layers_in_evaluation_leave_nothing_out() -> None:
+    nodes, relations = random(NUM_NODES, 1), random(2, 2)
+    hoods = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS)
+    careful, careless = layer().eval(), layer(dropout=0.9, edge_dropout=0.9).eval()
+    torch.testing.assert_close(careless(nodes, relations, hoods), careful(nodes, relations, hoods))
+
+
+@pytest.mark.parametrize("settings", [{"layers": -1}, {"dropout": 1.0}, {"edge_dropout": -0.1}])
+def test_impossible_settings_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="graph"):
+        GraphLayerSettings(**settings)  # type: ignore[arg-type]
