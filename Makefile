@@ -25,6 +25,7 @@ lint: .venv/installed-dev
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.tokenization
+	$(BIN)/python -m benchmarks.training
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -144,7 +144,9 @@ def reason_of(error: subprocess.CalledProcessError) -> str:
     last_line = (error.stderr.strip().splitlines() or ["no message"])[-1]
     if last_line.startswith(("ImportError", "ModuleNotFoundError")):
         return f"not installed: {last_line.partition(': ')[2]}"
-    return "out of memory" if "MemoryError" in last_line else f"failed: {last_line}"
+    if "MemoryError" in last_line or "can't allocate memory" in last_line:  # Python's, PyTorch's
+        return "out of memory"
+    return f"failed: {last_line}"
 
 
 def as_table(name: str, sizes: dict[str, int], measured: dict[str, Measured]) -> Table:
