@@ -138,7 +138,7 @@ def test_bags_of_one_width_hold_the_rows_of_a_matrix() -> None:
     bags = bags_of_width(torch.tensor([[3, 1], [0, 0], [5, 2]]), NUM_ROWS)
     assert bags.members.tolist() == [3, 1, 0, 0, 5, 2]
     assert bags.offsets.tolist() == [0, 2, 4, 6]
-    assert bags.max_size == 2
+    assert bags.width == 2
 
 
 def test_pairs_of_one_owner_keep_their_order() -> None:

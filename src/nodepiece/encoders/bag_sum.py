@@ -26,7 +26,7 @@ class Bags:
     members: Tensor  # (num_members,) row ids, bag after bag
     offsets: Tensor  # (num_bags + 1,) where each bag starts and the last one ends
     num_rows: int
-    max_size: int | None = None  # of a bag, where it is known without looking
+    width: int | None = None  # members of every bag, where all have equally many
 
     @property
     def num_bags(self) -> int:
@@ -47,18 +47,20 @@ class Bags:
     def transposed(self) -> "Bags":
         """For every row, the bags that hold it, in ascending order. Costs one stable sort."""
         members, order = torch.sort(self.members, stable=True)
-        positions = torch.arange(len(self.members), device=members.device, dtype=members.dtype)
-        bag_of = torch.searchsorted(self.offsets, positions, right=True, out_int32=True) - 1
+        if self.width is not None:
+            bag_of = (order // max(1, self.width)).int()
+        else:
+            bag_of = torch.searchsorted(self.offsets, order.int(), right=True, out_int32=True) - 1
         rows = torch.arange(self.num_rows + 1, device=members.device, dtype=members.dtype)
         offsets = torch.searchsorted(members, rows, out_int32=True)
-        return Bags(bag_of[order], offsets, self.num_bags)
+        return Bags(bag_of, offsets, self.num_bags)
 
 
 def bags_of_width(members: Tensor, num_rows: int) -> Bags:
     """Bags that all hold equally many rows: members (num_bags, width)."""
     num_bags, width = members.shape
     offsets = torch.arange(num_bags + 1, device=members.device, dtype=torch.int32) * width
-    return Bags(members.int().flatten(), offsets, num_rows, max_size=width)
+    return Bags(members.int().flatten(), offsets, num_rows, width=width)
 
 
 def bags_by_owner(owner: Tensor, member: Tensor, num_bags: int, num_rows: int) -> Bags:
@@ -89,7 +91,7 @@ def sum_members(rows: Tensor, bags: Bags) -> Tensor:
     """The sums themselves; on a GPU in two levels, so that no program is left with a long bag."""
     if not rows.is_cuda:
         return sum_rows(rows, bags.members, bags.offsets)
-    if bags.max_size is not None and bags.max_size <= CHUNK:
+    if bags.width is not None and bags.width <= CHUNK:
         return sum_rows(rows, bags.members, bags.offsets)
     chunks, bag_chunks = bags.chunks
     partial = sum_rows(rows, bags.members, chunks)

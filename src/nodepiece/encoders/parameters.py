@@ -42,7 +42,7 @@ class Dropout(nn.Module):
         if not self.training or self.share == 0:
             return values
         keep = torch.empty_like(values).bernoulli_(1 - self.share, generator=self.generator)
-        return values * keep / (1 - self.share)
+        return values * keep.div_(1 - self.share)
 
 
 def use_generator(module: nn.Module, generator: torch.Generator) -> None:

@@ -53,11 +53,13 @@ def loss_with_negatives(
     head, tail = vectors[:batch_size, None], vectors[batch_size : 2 * batch_size, None]
     negative = vectors[2 * batch_size :].view(batch_size, num_negatives, -1)
     relation = model.relation_vectors().index_select(0, batch.relations)[:, None]
-    score, num_tails = model.decoder.score, (num_negatives + 1) // 2
-    of_tails = score(head, relation, torch.cat([tail, negative[:, :num_tails]], dim=1))
-    of_heads = score(negative[:, num_tails:], relation, tail)
-    positive_scores = of_tails[:, 0]
-    negative_scores = torch.cat([of_tails[:, 1:], of_heads], dim=1)
+    # One call for the fact and all its negatives: on a GPU the number of kernels is what counts.
+    num_tails = (num_negatives + 1) // 2
+    heads = torch.cat([head.expand(-1, 1 + num_tails, -1), negative[:, num_tails:]], dim=1)
+    unchanged = tail.expand(-1, num_negatives - num_tails, -1)
+    tails = torch.cat([tail, negative[:, :num_tails], unchanged], dim=1)
+    scores = model.decoder.score(heads, relation, tails)  # (batch_size, 1 + num_negatives)
+    positive_scores, negative_scores = scores[:, 0], scores[:, 1:]
     return SAMPLED_LOSSES[settings.loss](
         positive_scores.float(),
         negative_scores.float(),
