@@ -1,6 +1,7 @@
 """An experiment: every knob of every stage in one frozen record, read from TOML."""
 
 import json
+import math
 import tomllib
 import types
 from collections.abc import Mapping, Sequence
@@ -45,8 +46,9 @@ class Experiment:
 def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experiment:
     """Read an experiment: a TOML file, or the name of one that comes with nodepiece.
 
-    `extends = NAME` at the top takes over everything from another one first. `overrides` are
-    given as on the command line, such as "training.epochs=5".
+    `extends = NAME` at the top takes over everything from another one first: a file, looked for
+    beside this one, or a name. `overrides` are given as on the command line, such as
+    "training.epochs=5".
     """
     table = _read_table(source)
     for override in overrides:
@@ -62,6 +64,16 @@ def experiment_names() -> list[str]:
         for entry in folder.iterdir()
         if entry.name.endswith(".toml")
     )
+
+
+def describe_experiment(name: str) -> str:
+    """What an experiment that comes with nodepiece is: the comment at the top of its file."""
+    comment: list[str] = []
+    for line in _text_of(name).splitlines():
+        if not line.startswith("#"):
+            break
+        comment.append(line.removeprefix("#").strip())
+    return " ".join(comment)
 
 
 def to_toml(experiment: Experiment) -> str:
@@ -82,14 +94,25 @@ def _line(key: str, value: object) -> str | None:
     if value is None:
         return None
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{knob} = {json.dumps(setting)}" for knob, setting in value.items())
+        inner = ", ".join(f"{knob} = {_literal(setting)}" for knob, setting in value.items())
         return f"{key} = {{{inner}}}"
-    return f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    return f"{key} = {_literal(value)}"
 
 
-def _read_table(source: str | Path) -> Table:
+def _literal(value: object) -> str:
+    """Text, numbers and truth are written alike in JSON and TOML, except for inf and nan."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _read_table(source: str | Path, children: tuple[str, ...] = ()) -> Table:
+    """The table of an experiment, put on top of the one that it extends."""
+    if str(source) in children:
+        raise InputError(f"{source} extends itself; take the circle out of {' -> '.join(children)}")
     path = Path(source)
-    if path.suffix == ".toml" or path.is_file():
+    is_file = path.suffix == ".toml" or path.is_file()
+    if is_file:
         text = _read_text(path)
     else:
         names = experiment_names()
@@ -97,14 +120,24 @@ def _read_table(source: str | Path) -> Table:
             near = get_close_matches(str(source), names, n=3)
             hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
             raise InputError(f"{source} is neither a TOML file nor a known experiment; {hint}")
-        text = (files("nodepiece") / "experiments" / f"{source}.toml").read_text(encoding="utf-8")
+        text = _text_of(str(source))
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{source} is not valid TOML: {error}") from error
     parent = table.pop("extends", None)
-    table.setdefault("name", path.stem if path.suffix == ".toml" else str(source))
-    return table if parent is None else _merge(_read_table(parent), table)
+    table.setdefault("name", path.stem if path.suffix == ".toml" else path.name)
+    if parent is None:
+        return table
+    if not isinstance(parent, str):
+        raise InputError(f"{source}: extends must be a name or a file, got {parent!r}")
+    beside = path.parent / parent
+    parent = str(beside) if is_file and beside.is_file() else parent
+    return _merge(_read_table(parent, (*children, str(source))), table)
+
+
+def _text_of(name: str) -> str:
+    return (files("nodepiece") / "experiments" / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def _read_text(path: Path) -> str:
@@ -114,6 +147,8 @@ def _read_text(path: Path) -> str:
         raise InputError(f"there is no experiment file {path}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text") from error
+    except OSError as error:
+        raise InputError(f"cannot read the experiment {path}: {error.strerror}") from error
 
 
 def _parse_override(override: str) -> Table:
@@ -162,6 +197,8 @@ def _build(record: type, table: Table, source: str, path: tuple[str, ...]) -> An
 
 def _checked(value: object, hint: Any, where: str) -> object:
     """The value, if it is of the type its field is declared with; whole numbers pass as floats."""
+    if is_dataclass(hint):
+        raise InputError(f"{where} must be a table, got {value!r}")
     kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     kinds = tuple(getattr(kind, "__origin__", kind) for kind in kinds)
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
@@ -169,4 +206,7 @@ def _checked(value: object, hint: Any, where: str) -> object:
     if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):
         names = " or ".join("nothing" if kind is type(None) else kind.__name__ for kind in kinds)
         raise InputError(f"{where} must be {names}, got {value!r}")
+    if isinstance(value, dict):
+        inner = get_args(hint)[1]
+        return {key: _checked(each, inner, f"{where}.{key}") for key, each in value.items()}
     return value

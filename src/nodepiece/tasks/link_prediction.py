@@ -21,7 +21,6 @@ import nodepiece
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
-from nodepiece.encoders.parameters import use_generator
 from nodepiece.encoders.pieces import resample_relations, shuffle_equidistant
 from nodepiece.errors import InputError
 from nodepiece.evaluation.known_answers import known_relations, known_tails
@@ -33,10 +32,15 @@ from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.settings import Experiment, to_toml
 from nodepiece.tasks.run_folder import (
     CHECKPOINT,
+    CONFIG,
     METRICS,
     MODEL,
+    SPLITS,
     HistoryFile,
+    damaged,
+    hash_config,
     read_config,
+    read_facts,
     start_run,
     write_history,
     write_json,
@@ -71,9 +75,10 @@ def run_experiment(
     the same call with `resume` goes on from there.
     """
     folder, device = options.folder, options.device
+    check_splits(experiment, dataset)
     resume = options.resume and (folder / CHECKPOINT).exists()
     if resume:
-        check_same(experiment, folder)
+        check_same(experiment, dataset, folder)
     else:
         start_run(folder, experiment, dataset)
     start = perf_counter()
@@ -84,7 +89,6 @@ def run_experiment(
     options.say(f"{model.num_parameters():,} parameters")
     edges = torch.tensor(with_inverses(dataset.train)).to(device)
     generator = torch.Generator(device).manual_seed(experiment.seed)
-    use_generator(model, generator)
     trainer = Trainer(model, edges, experiment.training, generator=generator)
     history = HistoryFile(folder)
     judge = Judge(experiment, dataset)
@@ -100,19 +104,21 @@ def run_experiment(
     write_history(folder, progress.history)
     if stopping.interrupted:
         return None
-    save_tensors(model.state_dict(), folder / MODEL, {"format_version": str(FORMAT_VERSION)})
+    header = {"format_version": str(FORMAT_VERSION), "config_sha256": hash_config(folder)}
+    save_tensors(model.state_dict(), folder / MODEL, header)
     options.say(f"training ended after epoch {progress.epoch}: {stopping.reason}")
     start = perf_counter()
-    report = judge.report(model, dataset.test)
+    report = judge.report(model, dataset.test) if len(dataset.test) else None
     evaluate_seconds = perf_counter() - start
     valid = judge.report(model, dataset.valid).both if len(dataset.valid) else None
     metrics = {
         "experiment": experiment.name,
         "task": experiment.task,
         "dataset": experiment.dataset,
-        "split": "test",
-        **report.to_json(),
+        "split": "test" if report else None,
+        **(report.to_json() if report else {}),
         "valid": valid.to_json() if valid else None,
+        "unseen": dataset.num_unseen,
         "parameters": model.num_parameters(),
         "vocabulary": {
             "nodes": dataset.train.num_nodes,
@@ -137,11 +143,25 @@ def run_experiment(
     return metrics
 
 
-def check_same(experiment: Experiment, folder: Path) -> None:
-    if to_toml(read_config(folder)) != to_toml(experiment):
+def check_splits(experiment: Experiment, dataset: Dataset) -> None:
+    if experiment.training.validate_every and not len(dataset.valid):
+        raise InputError(
+            f"dataset {dataset.name} has no validation facts; add some, or set "
+            "training.validate_every = 0 to train without (and training.patience = 0)"
+        )
+
+
+def check_same(experiment: Experiment, dataset: Dataset, folder: Path) -> None:
+    if read_config(folder) != experiment:
         raise InputError(
             f"{folder} holds a run with other settings; resume it with the settings it was started "
             "with, or train without --resume"
+        )
+    before = read_facts(folder)
+    if any(not np.array_equal(before.part(name), dataset.part(name)) for name in SPLITS):
+        raise InputError(
+            f"{folder} holds a run on other facts than {dataset.name} has now; train without "
+            "--resume"
         )
 
 
@@ -174,15 +194,29 @@ def build_model(experiment: Experiment, dataset: Dataset, table: TokenTable) -> 
 
 def load_model(folder: Path, experiment: Experiment, dataset: Dataset) -> LinkModel:
     """The trained model of a run folder, on the CPU, ready to answer."""
-    table = load_tokens(folder / "vocabulary", graph=dataset.train)
-    model = build_model(experiment, dataset, table)
     if not (folder / MODEL).is_file():
         raise InputError(
             f"{folder} holds no trained model yet; finish it with: "
             f"nodepiece train {experiment.name} --resume -o {folder}"
         )
-    weights, _ = load_tensors(folder / MODEL)
-    load_weights(model, weights, folder / MODEL)
+    try:
+        table = load_tokens(folder / "vocabulary", graph=dataset.train)
+    except InputError as error:
+        raise damaged(folder / "vocabulary", error) from error
+    model = build_model(experiment, dataset, table)
+    try:
+        weights, header = load_tensors(folder / MODEL)
+    except InputError as error:
+        raise damaged(folder / MODEL, error) from error
+    if header.get("config_sha256", hash_config(folder)) != hash_config(folder):
+        raise InputError(
+            f"{folder / CONFIG} is not the one that {MODEL} was trained with; put that one back, "
+            "or train this run again"
+        )
+    try:
+        load_weights(model, weights, folder / MODEL)
+    except InputError as error:
+        raise damaged(folder / MODEL, error) from error
     return model.eval()
 
 
@@ -221,11 +255,6 @@ class Judge:
 
     def validate(self, model: LinkModel) -> Metrics:
         facts = self.dataset.valid
-        if not len(facts):
-            raise InputError(
-                f"dataset {self.dataset.name} has no validation facts; set "
-                "training.validate_every = 0"
-            )
         if self.settings.validation_facts:
             facts = facts[: self.settings.validation_facts]
         return self.report(model, facts).both.to_json()

@@ -7,6 +7,7 @@ RUN/checkpoint.safetensors    to resume from; RUN/model.safetensors: the trained
 RUN/history.jsonl         a record an epoch; RUN/metrics.json: the result
 """
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names, load_names, save_names
 from nodepiece.settings import Experiment, load_experiment, to_toml
+from nodepiece.training.checkpoint import Progress
 
 CONFIG = "config.toml"
 CHECKPOINT = "checkpoint.safetensors"
@@ -47,21 +49,36 @@ def read_config(folder: Path) -> Experiment:
             f"{folder} is not a run (there is no {CONFIG} in it); "
             f"make one with: nodepiece train EXPERIMENT -o {folder}"
         )
-    return load_experiment(path)
+    try:
+        return load_experiment(path)
+    except InputError as error:
+        raise damaged(path, error) from error
 
 
 def read_facts(folder: Path) -> Dataset:
     """The dataset that a run was trained on, without its files."""
     names: Names = load_names(folder / "names")
-    parts: dict[str, IntArray] = {}
+    parts: dict[str, KnowledgeGraph] = {}
     for split in SPLITS:
         path = folder / "facts" / f"{split}.npy"
         try:
-            parts[split] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"{path} is damaged ({error}); train this run again") from error
-    train = KnowledgeGraph(parts["train"], len(names.nodes), len(names.relations), names)
-    return Dataset(folder.name, train, parts["valid"], parts["test"], {})
+            facts: IntArray = np.load(path, allow_pickle=False)
+            parts[split] = KnowledgeGraph(facts, len(names.nodes), len(names.relations), names)
+        except Exception as error:  # a damaged header may raise anything that a parser can
+            raise damaged(path, error) from error
+    valid, test = parts["valid"].triples, parts["test"].triples
+    return Dataset(folder.name, parts["train"], valid, test, {})
+
+
+def hash_config(folder: Path) -> str:
+    """What ties trained weights to their settings."""
+    return hashlib.sha256((folder / CONFIG).read_bytes()).hexdigest()
+
+
+def damaged(path: Path, error: Exception) -> InputError:
+    """What is wrong, without the advice of whoever found it: that is for another case."""
+    reason = str(error).partition("; ")[0]
+    return InputError(f"{path} is damaged or of another run ({reason}); train this run again")
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -75,14 +92,23 @@ def write_history(folder: Path, history: Sequence[dict[str, Any]]) -> None:
 
 
 class HistoryFile:
-    """Appends a record an epoch to history.jsonl, for those who follow along."""
+    """Appends a record an epoch to history.jsonl, for those who follow along.
+
+    A run that is resumed may have left records of epochs that are now done again: the first
+    record comes with all before it.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / HISTORY
+        self.folder = folder
+        self.is_started = False
 
     def on_step(self, epoch: int, done: int, total: int) -> None:
         pass
 
-    def on_epoch(self, record: dict[str, Any], progress: object) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
+    def on_epoch(self, record: dict[str, Any], progress: Progress) -> None:
+        if not self.is_started:
+            write_history(self.folder, progress.history)
+            self.is_started = True
+            return
+        with (self.folder / HISTORY).open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")

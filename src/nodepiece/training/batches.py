@@ -56,13 +56,20 @@ class QueryBatches:
         needed = int(counts.view(self.num_batches, -1).sum(dim=1).max())
         grew = needed > self.capacity
         if grew:
-            self.capacity = needed + needed // 4
-            shape = (self.num_batches, self.capacity)
-            self.rows = torch.empty(shape, dtype=torch.int32, device=device)
-            self.nodes, self.weight = torch.empty_like(self.rows), torch.empty(shape, device=device)
-            self.queries = torch.empty(self.num_batches, self.batch_size, 2, device=device).long()
+            self.reserve(needed + needed // 4)
         self._lay_out(counts)
         return grew
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for so many answers a batch.
+
+        Sums over more room may round differently, so a resumed run needs as much as it had before.
+        """
+        self.capacity, device = capacity, self.tails.device
+        shape = (self.num_batches, capacity)
+        self.rows = torch.empty(shape, dtype=torch.int32, device=device)
+        self.nodes, self.weight = torch.empty_like(self.rows), torch.empty(shape, device=device)
+        self.queries = torch.empty(self.num_batches, self.batch_size, 2, device=device).long()
 
     def _lay_out(self, counts: Tensor) -> None:
         """Write every batch's answers side by side into the epoch's buffers."""

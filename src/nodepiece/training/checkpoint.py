@@ -12,9 +12,11 @@ from torch import Tensor
 
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_file
+from nodepiece.training.batches import QueryBatches
 from nodepiece.training.trainer import Trainer
 
 FORMAT_VERSION = 1
+HEADER = "nodepiece"
 
 
 @dataclass
@@ -26,6 +28,7 @@ class Progress:
     best_epoch: int | None = None
     since_best: int = 0  # validations
     seconds: float = 0.0  # of training so far
+    capacity: int = 0  # room for the answers of a batch, see QueryBatches
     history: list[dict[str, Any]] = field(default_factory=list)  # one record an epoch
 
 
@@ -33,6 +36,8 @@ def save_checkpoint(
     path: Path, trainer: Trainer, progress: Progress, best: dict[str, Tensor] | None
 ) -> None:
     """Weights, the best weights so far, the optimizer, the generator and the progress: one file."""
+    if isinstance(trainer.batches, QueryBatches):
+        progress.capacity = trainer.batches.capacity
     tensors = {f"model/{name}": value for name, value in trainer.model.state_dict().items()}
     tensors |= {f"best/{name}": value for name, value in (best or {}).items()}
     for index, state in trainer.optimizer.state_dict()["state"].items():
@@ -45,6 +50,8 @@ def save_checkpoint(
 def load_checkpoint(path: Path, trainer: Trainer) -> tuple[Progress, dict[str, Tensor] | None]:
     """Put a trainer back to where a checkpoint was written."""
     tensors, header = load_tensors(path)
+    if "generator" not in tensors or "progress" not in header:
+        raise InputError(f"{path} is not a checkpoint; train again without --resume")
     groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
     for name, value in tensors.items():
         group, _, rest = name.partition("/")
@@ -58,23 +65,30 @@ def load_checkpoint(path: Path, trainer: Trainer) -> tuple[Progress, dict[str, T
     param_groups = trainer.optimizer.state_dict()["param_groups"]
     trainer.optimizer.load_state_dict({"state": state, "param_groups": param_groups})
     trainer.generator.set_state(tensors["generator"].cpu())
+    progress = Progress(**json.loads(header["progress"]))
+    if isinstance(trainer.batches, QueryBatches):
+        trainer.batches.reserve(progress.capacity)
     best = {name: value.to(trainer.device) for name, value in groups["best"].items()}
-    return Progress(**json.loads(header["progress"])), best or None
+    return progress, best or None
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, header: dict[str, str]) -> None:
-    """Write a safetensors file whole or not at all."""
+    """Write a safetensors file whole or not at all.
+
+    The header is one entry of the file's metadata, as several would come in a random order: the
+    same tensors and header give the same bytes.
+    """
     tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     with atomic_file(path) as partial:
-        save_file(tensors, partial, metadata=header)
+        save_file(tensors, partial, metadata={HEADER: json.dumps(header)})
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
+            header = json.loads((file.metadata() or {}).get(HEADER, "{}"))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise InputError(f"cannot read {path}: {error}; train again without --resume") from error
     if int(header.get("format_version", 0)) > FORMAT_VERSION:
         raise InputError(

@@ -51,9 +51,8 @@ def fit(
     best: dict[str, Tensor] | None = None
     if resume and checkpoint.exists():
         progress, best = load_checkpoint(checkpoint, trainer)
-    stopping = Stopping("all epochs done")
     last_saved = perf_counter()
-    while progress.epoch < settings.epochs:
+    while progress.epoch < settings.epochs and not _is_patience_lost(trainer, progress):
         start = perf_counter()
         epoch = progress.epoch
         before_epoch(epoch)
@@ -69,9 +68,6 @@ def fit(
         progress.history.append(record)
         for watcher in watchers:
             watcher.on_epoch(record, progress)
-        if settings.patience and progress.since_best >= settings.patience:
-            stopping = Stopping(f"no better for {progress.since_best} validations")
-            break
         if should_stop():
             save_checkpoint(checkpoint, trainer, progress, best)
             return progress, Stopping("interrupted", interrupted=True)
@@ -81,7 +77,14 @@ def fit(
     save_checkpoint(checkpoint, trainer, progress, best)
     if best is not None:
         trainer.model.load_state_dict(best)
-    return progress, stopping
+    if _is_patience_lost(trainer, progress):
+        return progress, Stopping(f"no better for {progress.since_best} validations")
+    return progress, Stopping("all epochs done")
+
+
+def _is_patience_lost(trainer: Trainer, progress: Progress) -> bool:
+    patience = trainer.settings.patience
+    return patience > 0 and progress.since_best >= patience
 
 
 def _step(watchers: list[Watcher], epoch: int, done: int, total: int) -> None:

@@ -7,6 +7,7 @@ from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
 
 SCHEDULES = ("constant", "cosine", "step")
 PRECISIONS = ("float32", "tf32", "bfloat16")
+METRICS = ("mrr", "hits@1", "hits@3", "hits@10")  # the larger the better
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class TrainingSettings:
     shuffle_anchors: bool = False  # a new order of equidistant anchors each epoch (pi-SGD)
     resample_relations: bool = False  # a new sample of each node's relations each epoch
     validate_every: int = 0  # epochs; 0: never
-    metric: str = "mrr"  # of validation, larger is better: the best weights are kept
+    metric: str = "mrr"  # of validation, a name in METRICS: the best weights are kept
     patience: int = 0  # validations without improvement before stopping; 0: never stop early
     checkpoint_seconds: float = 60.0  # between checkpoints to resume from
 
@@ -40,6 +41,7 @@ class TrainingSettings:
             ("loss", self.loss, losses),
             ("schedule", self.schedule, SCHEDULES),
             ("precision", self.precision, PRECISIONS),
+            ("metric", self.metric, METRICS),
         ):
             if value not in choices:
                 raise InputError(
@@ -48,6 +50,18 @@ class TrainingSettings:
         for knob, count in (("epochs", self.epochs), ("batch_size", self.batch_size)):
             if count < 1:
                 raise InputError(f"training.{knob} must be at least 1, got {count}")
+        for knob, amount in (
+            ("warmup_epochs", self.warmup_epochs),
+            ("temperature", self.temperature),
+            ("relation_weight", self.relation_weight),
+            ("regularization", self.regularization),
+            ("clip_gradient", self.clip_gradient),
+            ("validate_every", self.validate_every),
+            ("patience", self.patience),
+            ("checkpoint_seconds", self.checkpoint_seconds),
+        ):
+            if not amount >= 0:
+                raise InputError(f"training.{knob} must be 0 or more, got {amount}")
         if not self.learning_rate > 0:
             raise InputError(f"training.learning_rate must be above 0, got {self.learning_rate}")
         if not 0 <= self.smoothing < 1:

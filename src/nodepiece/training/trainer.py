@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.encoders.parameters import use_generator
 from nodepiece.errors import InputError
 from nodepiece.training.batches import Batches, FactBatches, QueryBatches
 from nodepiece.training.objectives import loss_against_all, loss_with_negatives
@@ -29,9 +30,10 @@ class Trainer:
         edges: Tensor,  # (num_edges, 3) training facts and inverses, on the device of the model
         settings: TrainingSettings,
         *,
-        generator: torch.Generator,  # on the device of the model
+        generator: torch.Generator,  # on the device of the model; its dropout draws from it too
     ) -> None:
         self.model, self.settings, self.generator = model, settings, generator
+        use_generator(model, generator)
         self.device = edges.device
         self.on_cuda = self.device.type == "cuda"
         self.batches: Batches = (
@@ -68,12 +70,17 @@ class Trainer:
                 self._step_or_replay(is_warm=done >= WARMUP_STEPS)
                 between_steps(done + 1, total)
         mean_loss = float(self.loss_sum) / total
-        if not math.isfinite(mean_loss):
+        if not math.isfinite(mean_loss) or not self.has_finite_weights():
             raise InputError(
                 f"training diverged in epoch {epoch + 1} (its loss is {mean_loss}); lower "
                 "training.learning_rate, or set training.clip_gradient = 1.0"
             )
         return mean_loss
+
+    def has_finite_weights(self) -> bool:
+        """Whether the last step, whose result no loss has seen yet, went well too."""
+        parts = [parameter.isfinite().all() for parameter in self.model.parameters()]
+        return bool(torch.stack(parts).all())
 
     def set_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
@@ -135,7 +142,7 @@ def learning_rate(settings: TrainingSettings, epoch: int) -> float:
         return rate * (epoch + 1) / (settings.warmup_epochs + 1)
     if settings.schedule == "cosine":
         return rate * (1 + math.cos(math.pi * epoch / settings.epochs)) / 2
-    if settings.schedule == "step" and epoch >= settings.epochs // 2:
+    if settings.schedule == "step" and 2 * epoch >= settings.epochs:
         return rate / 10
     return rate
 

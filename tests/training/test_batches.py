@@ -1,0 +1,139 @@
+from collections import Counter, defaultdict
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nodepiece.training.batches import FactBatches, QueryBatches
+
+NUM_NODES, NUM_RELATIONS = 6, 4
+
+facts = st.sets(
+    st.tuples(
+        st.integers(0, NUM_NODES - 1),
+        st.integers(0, NUM_RELATIONS - 1),
+        st.integers(0, NUM_NODES - 1),
+    ),
+    min_size=1,
+    max_size=40,
+)
+Fact = tuple[int, int, int]
+
+
+def edges_of(triples: set[Fact]) -> Tensor:
+    shuffle = torch.randperm(len(triples), generator=seeded())
+    return torch.tensor(sorted(triples), dtype=torch.int32)[shuffle]
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def taken(batches: QueryBatches, step: int) -> list[tuple[tuple[int, int], list[int]]]:
+    """The queries of a batch, each with its answers; what has no weight says nothing."""
+    batch = batches.take(torch.tensor([step]))
+    answers: dict[int, list[int]] = defaultdict(list)
+    for row, node, weight in zip(*batch.answers.tolist(), batch.weight.tolist(), strict=True):
+        assert weight in (0.0, 1.0)
+        if weight:
+            answers[row].append(node)
+    queries = zip(batch.heads.tolist(), batch.relations.tolist(), strict=True)
+    return [(query, sorted(answers[row])) for row, query in enumerate(queries)]
+
+
+@settings(deadline=None)
+@given(facts, st.integers(1, 9))
+def test_an_epoch_has_every_query_once_with_all_its_answers(
+    triples: set[Fact], batch_size: int
+) -> None:
+    tails: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for head, relation, tail in sorted(triples):
+        tails[head, relation].append(tail)
+    batches = QueryBatches(edges_of(triples), NUM_RELATIONS, batch_size)
+    for seed in range(2):
+        batches.start_epoch(generator=seeded(seed))
+        queries = [pair for step in range(batches.num_batches) for pair in taken(batches, step)]
+        assert len(queries) == batches.num_batches * batch_size
+        assert dict(queries[: len(tails)]) == dict(tails)
+        # The last batch is filled up from the start of the same shuffle.
+        filled = queries[len(tails) :]
+        assert filled == [queries[slot % len(tails)] for slot in range(len(filled))]
+        assert len(filled) < batch_size
+
+
+def test_epochs_are_shuffled_by_the_generator() -> None:
+    batches = QueryBatches(torch.tensor([[n, 0, 0] for n in range(50)]), 1, 50)
+
+    def order(seed: int) -> list[int]:
+        batches.start_epoch(generator=seeded(seed))
+        return batches.take(torch.tensor([0])).heads.tolist()
+
+    assert order(0) == order(0) != order(1)
+    assert sorted(order(1)) == list(range(50))
+
+
+def test_shapes_stay_until_an_epoch_needs_more_room() -> None:
+    # One query has 40 answers and nine have one: the largest batch has 41, whatever the shuffle.
+    edges = torch.tensor([[0, 0, tail] for tail in range(40)] + [[n, 0, 0] for n in range(1, 10)])
+    batches = QueryBatches(edges, 1, 2)
+    assert batches.start_epoch(generator=seeded(0))
+    assert batches.capacity == 41 + 41 // 4
+    assert not batches.start_epoch(generator=seeded(1))
+    places = batches.nodes.data_ptr(), batches.weight.data_ptr(), batches.queries.data_ptr()
+    batches.start_epoch(generator=seeded(2))
+    assert places == (
+        batches.nodes.data_ptr(),
+        batches.weight.data_ptr(),
+        batches.queries.data_ptr(),
+    )
+
+
+def test_room_grows_when_large_queries_meet_in_one_batch() -> None:
+    # Two queries of 20 answers, eighteen of one: most shuffles keep the large ones apart.
+    large = [[head, 0, tail] for head in (0, 1) for tail in range(20)]
+    edges = torch.tensor(large + [[n, 0, 0] for n in range(2, 20)])
+    batches = QueryBatches(edges, 1, 2)
+    grown = [batches.start_epoch(generator=seeded(seed)) for seed in range(1, 200)]
+    assert grown.count(True) == 2
+    assert batches.capacity == 40 + 10
+    for step in range(batches.num_batches):
+        for (head, _), answers in taken(batches, step):
+            assert answers == (list(range(20)) if head < 2 else [0])
+
+
+@settings(deadline=None)
+@given(facts, st.integers(1, 9))
+def test_an_epoch_has_every_fact_once(triples: set[Fact], batch_size: int) -> None:
+    batches = FactBatches(edges_of(triples), batch_size)
+    assert not batches.start_epoch(generator=seeded())
+    seen = []
+    for step in range(batches.num_batches):
+        seen += list(
+            zip(*(part.tolist() for part in batches.take(torch.tensor([step]))), strict=True)
+        )
+    assert sorted(seen[: len(triples)]) == sorted(triples)
+    assert len(seen) == batches.num_batches * batch_size
+    assert len(seen) - len(triples) < batch_size
+    assert set(seen) == triples
+
+
+def test_facts_are_shuffled_in_place() -> None:
+    batches = FactBatches(torch.tensor([[n, 0, n] for n in range(30)]), 30)
+    place = batches.shuffled.data_ptr()
+    orders = []
+    for seed in (0, 0, 1):
+        batches.start_epoch(generator=seeded(seed))
+        orders.append(batches.take(torch.tensor([0])).heads.tolist())
+    assert orders[0] == orders[1] != orders[2]
+    assert batches.shuffled.data_ptr() == place
+
+
+@pytest.mark.parametrize("kind", [QueryBatches, FactBatches])
+def test_a_batch_larger_than_the_graph_is_filled_up_again_and_again(kind: type) -> None:
+    edges = torch.tensor([[0, 0, 1], [1, 0, 0]])
+    batches = QueryBatches(edges, 1, 5) if kind is QueryBatches else FactBatches(edges, 5)
+    batches.start_epoch(generator=seeded())
+    heads = batches.take(torch.tensor([0])).heads.tolist()
+    assert sorted(Counter(heads).values()) == [2, 3]

@@ -1,0 +1,142 @@
+import math
+
+import pytest
+import torch
+from tests.training.tiny_models import NUM_NODES, NUM_RELATIONS, tiny_model
+from torch import Tensor
+from torch.nn import functional
+
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.training.batches import FactBatch, QueryBatch
+from nodepiece.training.objectives import loss_against_all, loss_with_negatives
+from nodepiece.training.settings import TrainingSettings
+
+# Three queries: (0, a) has the answers 1 and 3, (3, b) has 4, (2, inverse of a) has 1.
+# The last two of five places are empty.
+HEADS, RELATIONS = torch.tensor([0, 3, 2]), torch.tensor([0, 1, 2])
+ANSWERS = torch.tensor([[0, 0, 1, 2, 0, 0], [1, 3, 4, 1, 0, 0]], dtype=torch.int32)
+WEIGHT = torch.tensor([1.0, 1, 1, 1, 0, 0])
+BATCH = QueryBatch(HEADS, RELATIONS, ANSWERS, WEIGHT)
+FACTS_OF_ANSWERS = [(0, 0, 1), (0, 0, 3), (3, 1, 4), (2, 2, 1)]
+
+
+def dense_scores(model: LinkModel) -> Tensor:
+    """Every query against every node, one fact at a time."""
+    nodes, relations = model.node_vectors(), model.relation_vectors()
+    return torch.stack(
+        [
+            torch.stack([model.decoder.score(nodes[h], relations[r], tail) for tail in nodes])
+            for h, r in zip(HEADS, RELATIONS, strict=True)
+        ]
+    )
+
+
+def assert_same_value_and_gradients(found: Tensor, expected: Tensor, model: LinkModel) -> None:
+    torch.testing.assert_close(found, expected)
+    parameters = list(model.parameters())
+    gradients = [torch.autograd.grad(loss, parameters) for loss in (found, expected)]
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("kind", ["distmult", "complex", "rotate"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.4])
+def test_binary_cross_entropy_is_that_of_a_dense_matrix(kind: str, smoothing: float) -> None:
+    model = tiny_model(kind)
+    labels = torch.full((3, NUM_NODES), smoothing / (NUM_NODES - 1))
+    labels[[0, 0, 1, 2], [1, 3, 4, 1]] = 1 - smoothing
+    expected = functional.binary_cross_entropy_with_logits(dense_scores(model), labels)
+    settings = TrainingSettings(loss="binary-cross-entropy", smoothing=smoothing)
+    assert_same_value_and_gradients(loss_against_all(model, BATCH, settings), expected, model)
+
+
+@pytest.mark.parametrize("kind", ["distmult", "rotate"])
+def test_cross_entropy_is_the_mean_over_facts(kind: str) -> None:
+    model = tiny_model(kind)
+    scores = dense_scores(model)
+    losses = [-scores[row].log_softmax(0)[tail] for row, tail in [(0, 1), (0, 3), (1, 4), (2, 1)]]
+    settings = TrainingSettings(loss="cross-entropy")
+    found = loss_against_all(model, BATCH, settings)
+    assert_same_value_and_gradients(found, torch.stack(losses).mean(), model)
+
+
+@pytest.mark.parametrize("kind", ["distmult", "complex"])
+def test_predicting_the_relation_of_each_answer_adds_to_the_loss(kind: str) -> None:
+    model = tiny_model(kind)
+    nodes, relations = model.node_vectors(), model.relation_vectors()
+    losses = []
+    for head, relation, tail in FACTS_OF_ANSWERS:
+        scores = torch.stack([model.decoder.score(nodes[head], r, nodes[tail]) for r in relations])
+        assert len(scores) == NUM_RELATIONS
+        losses.append(-scores.log_softmax(0)[relation])
+    without = loss_against_all(model, BATCH, TrainingSettings(loss="cross-entropy"))
+    settings = TrainingSettings(loss="cross-entropy", relation_weight=0.7)
+    found = loss_against_all(model, BATCH, settings)
+    assert_same_value_and_gradients(found, without + 0.7 * torch.stack(losses).mean(), model)
+
+
+def test_a_fact_is_asked_for_small_vectors() -> None:
+    model = tiny_model()
+    nodes, relations = model.node_vectors(), model.relation_vectors()
+    cubes = [
+        (part.abs() ** 3).sum() / 3
+        for head, relation, tail in FACTS_OF_ANSWERS
+        for part in (nodes[head], relations[relation], nodes[tail])
+    ]
+    without = loss_against_all(model, BATCH, TrainingSettings(loss="cross-entropy"))
+    settings = TrainingSettings(loss="cross-entropy", regularization=0.2)
+    found = loss_against_all(model, BATCH, settings)
+    assert_same_value_and_gradients(found, without + 0.2 * sum(cubes) / 4, model)
+
+
+FACTS = FactBatch(torch.tensor([0, 3]), torch.tensor([0, 1]), torch.tensor([1, 4]))
+
+
+def sampled(num_negatives: int, seed: int = 3) -> Tensor:
+    """What the loss draws from a generator in this state."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(NUM_NODES, (2, num_negatives), generator=generator)
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+@pytest.mark.parametrize("num_negatives", [1, 4, 5])
+def test_half_of_the_negatives_are_tails_and_half_are_heads(kind: str, num_negatives: int) -> None:
+    model = tiny_model(kind)
+    nodes, relations = model.node_vectors(), model.relation_vectors()
+    margin, num_tails = 2.0, math.ceil(num_negatives / 2)
+    of_facts, of_negatives = [], []
+    for fact, drawn in zip(zip(*FACTS, strict=True), sampled(num_negatives), strict=True):
+        head, relation, tail = (int(part) for part in fact)
+        corrupted = [(head, node) for node in drawn[:num_tails].tolist()]
+        corrupted += [(node, tail) for node in drawn[num_tails:].tolist()]
+        score = model.decoder.score(nodes[head], relations[relation], nodes[tail])
+        of_facts.append(functional.logsigmoid(margin + score))
+        for h, t in corrupted:
+            score = model.decoder.score(nodes[h], relations[relation], nodes[t])
+            of_negatives.append(functional.logsigmoid(-score - margin))
+    # The published loss: the mean over facts and the mean over all negatives, half and half.
+    expected = -(torch.stack(of_facts).mean() + torch.stack(of_negatives).mean()) / 2
+    settings = TrainingSettings(
+        loss="self-adversarial", margin=margin, num_negatives=num_negatives, temperature=0.0
+    )
+    generator = torch.Generator().manual_seed(3)
+    found = loss_with_negatives(model, FACTS, settings, generator=generator)
+    assert_same_value_and_gradients(found, expected, model)
+
+
+def test_negatives_are_uniform_over_all_nodes() -> None:
+    drawn = sampled(5000)
+    share = torch.bincount(drawn.flatten(), minlength=NUM_NODES) / drawn.numel()
+    assert ((share - 0.2).abs() < 0.02).all()  # 5 deviations
+
+
+def test_another_temperature_or_loss_is_another_loss() -> None:
+    model = tiny_model()
+
+    def loss(**settings: object) -> float:
+        chosen = TrainingSettings(**({"loss": "self-adversarial", "margin": 1.0} | settings))  # type: ignore[arg-type]
+        generator = torch.Generator().manual_seed(0)
+        return loss_with_negatives(model, FACTS, chosen, generator=generator).item()
+
+    losses = [loss(), loss(temperature=50.0), loss(loss="softplus"), loss(loss="margin")]
+    assert len(set(losses)) == 4

@@ -1,0 +1,175 @@
+import math
+
+import pytest
+import torch
+from tests.training.tiny_models import EDGES, tiny_model
+
+from nodepiece.encoders.parameters import use_generator
+from nodepiece.errors import InputError
+from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.trainer import Trainer, learning_rate, products_in
+
+
+def trainer(**settings: object) -> Trainer:
+    chosen = TrainingSettings(**({"batch_size": 2, "learning_rate": 0.01} | settings))  # type: ignore[arg-type]
+    generator = torch.Generator().manual_seed(0)
+    return Trainer(tiny_model(), EDGES, chosen, generator=generator)
+
+
+def rates(**settings: object) -> list[float]:
+    chosen = TrainingSettings(learning_rate=8.0, **settings)  # type: ignore[arg-type]
+    return [learning_rate(chosen, epoch) for epoch in range(chosen.epochs)]
+
+
+def test_a_constant_rate_is_constant() -> None:
+    assert rates(epochs=3) == [8, 8, 8]
+
+
+def test_a_cosine_falls_from_the_rate_towards_zero() -> None:
+    expected = [8, 4 * (1 + math.sqrt(0.5)), 4, 4 * (1 - math.sqrt(0.5))]
+    assert rates(epochs=4, schedule="cosine") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("epochs", "full"), [(1, 1), (2, 1), (4, 2), (5, 3)])
+def test_a_step_divides_the_rate_by_ten_half_way(epochs: int, full: int) -> None:
+    assert rates(epochs=epochs, schedule="step") == [8] * full + [0.8] * (epochs - full)
+
+
+def test_the_rate_rises_in_equal_steps_before_it_is_reached() -> None:
+    assert rates(epochs=5, warmup_epochs=3) == [2, 4, 6, 8, 8]
+    cosine = rates(epochs=4, schedule="cosine")
+    assert rates(epochs=4, schedule="cosine", warmup_epochs=1) == [4, *cosine[1:]]
+
+
+def test_an_epoch_uses_its_rate() -> None:
+    made = trainer(epochs=4, schedule="step", learning_rate=0.5)
+    for epoch, rate in enumerate([0.5, 0.5, 0.05, 0.05]):
+        made.run_epoch(epoch, lambda done, total: None)
+        assert made.optimizer.param_groups[0]["lr"] == pytest.approx(rate)
+
+
+def test_clipping_limits_the_norm_of_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    norms = []
+
+    def run(clip_gradient: float) -> float:
+        made = trainer(loss="margin", margin=100.0, clip_gradient=clip_gradient)
+        step = made.optimizer.step
+
+        def look(closure: None = None) -> None:
+            gradients = [p.grad for p in made.model.parameters() if p.grad is not None]
+            norms.append(torch.cat([g.flatten() for g in gradients]).norm().item())
+            step(closure)
+
+        monkeypatch.setattr(made.optimizer, "step", look)
+        norms.clear()
+        made.run_epoch(0, lambda done, total: None)
+        return max(norms)
+
+    assert run(0.0) > 0.5
+    assert run(0.1) == pytest.approx(0.1, rel=1e-4)
+
+
+def test_progress_is_told_after_every_step() -> None:
+    told: list[tuple[int, int]] = []
+    made = trainer()
+    made.run_epoch(0, lambda done, total: told.append((done, total)))
+    assert told == [(step, len(told)) for step in range(1, len(told) + 1)]
+    assert len(told) == 4  # seven queries, two a batch
+
+
+@pytest.mark.parametrize(
+    "loss", ["binary-cross-entropy", "cross-entropy", "self-adversarial", "margin"]
+)
+def test_the_loss_falls(loss: str) -> None:
+    made = trainer(loss=loss, learning_rate=0.1, num_negatives=8, margin=1.0)
+    losses = [made.run_epoch(epoch, lambda done, total: None) for epoch in range(30)]
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
+@pytest.mark.parametrize("before", ["highest", "high", "medium"])
+def test_the_precision_of_products_is_as_before_outside(precision: str, before: str) -> None:
+    at_start = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(before)
+    try:
+        with products_in(precision):
+            inside = torch.get_float32_matmul_precision()
+        with pytest.raises(KeyError), products_in(precision):
+            raise KeyError
+        assert inside == ("highest" if precision == "float32" else "high")
+        assert torch.get_float32_matmul_precision() == before
+    finally:
+        torch.set_float32_matmul_precision(at_start)
+
+
+@pytest.mark.parametrize("loss", ["cross-entropy", "self-adversarial"])
+def test_mixed_precision_learns_about_the_same(loss: str) -> None:
+    losses = [
+        trainer(loss=loss, precision=p).run_epoch(0, lambda done, total: None)
+        for p in ("float32", "bfloat16")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
+def test_a_loss_that_is_not_finite_stops_with_a_sentence() -> None:
+    made = trainer(learning_rate=1e30, loss="cross-entropy")
+    with pytest.raises(
+        InputError, match=r"training diverged in epoch .* lower training\.learning_rate"
+    ):
+        for epoch in range(5):
+            made.run_epoch(epoch, lambda done, total: None)
+
+
+def test_weights_that_the_last_step_broke_stop_training_in_the_same_epoch() -> None:
+    made = trainer(batch_size=7, loss="cross-entropy")  # one step an epoch: its loss is still fine
+    weight = next(made.model.parameters())
+    weight.register_hook(lambda gradient: gradient * torch.nan)  # type: ignore[no-untyped-call]
+    with pytest.raises(InputError, match="training diverged in epoch 1"):
+        made.run_epoch(0, lambda done, total: None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"loss": "hinge"}, "loss = 'hinge' is not known"),
+        ({"schedule": "linear"}, "constant, cosine, step"),
+        ({"precision": "float16"}, "float32, tf32, bfloat16"),
+        ({"metric": "mean_rank"}, "mrr, hits@1, hits@3, hits@10"),
+        ({"epochs": 0}, "epochs must be at least 1"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0"),
+        ({"learning_rate": math.nan}, "learning_rate must be above 0"),
+        ({"smoothing": 1.0}, "smoothing must be in"),
+        ({"loss": "margin", "num_negatives": 0}, "num_negatives must be at least 1"),
+        ({"patience": 3}, "patience needs training.validate_every"),
+        ({"validate_every": -1}, "validate_every must be 0 or more"),
+        ({"clip_gradient": -1.0}, "clip_gradient must be 0 or more"),
+        ({"checkpoint_seconds": math.nan}, "checkpoint_seconds must be 0 or more"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        TrainingSettings(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("loss", ["binary-cross-entropy", "cross-entropy", "self-adversarial"])
+@pytest.mark.parametrize("clip_gradient", [0.0, 0.1])
+def test_a_replayed_step_does_what_the_step_itself_does(
+    loss: str, clip_gradient: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def weights(num_warm: int) -> dict[str, torch.Tensor]:
+        monkeypatch.setattr("nodepiece.training.trainer.WARMUP_STEPS", num_warm)
+        settings = TrainingSettings(
+            loss=loss, clip_gradient=clip_gradient, batch_size=1, learning_rate=0.01
+        )
+        generator = torch.Generator("cuda").manual_seed(0)
+        model = tiny_model(query_dropout=0.2).cuda().train()
+        use_generator(model, generator)
+        made = Trainer(model, EDGES.cuda(), settings, generator=generator)
+        for epoch in range(3):
+            made.run_epoch(epoch, lambda done, total: None)
+        assert (made.graph is None) == (num_warm > 100)
+        return model.state_dict()
+
+    torch.testing.assert_close(weights(3), weights(1000))
