@@ -1,11 +1,14 @@
 """Writing that leaves the old or the new, and never a part of either."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from nodepiece.errors import InputError
-from nodepiece.files import atomic_file, atomic_folder
+from nodepiece.files import atomic_file, atomic_folder, temporary_sibling
 
 MARKER = "ours.json"
 
@@ -132,3 +135,60 @@ def test_the_present_folder_can_be_written_by_its_short_name(
     write_folder(Path(), "text")
     assert (tmp_path / "here" / MARKER).read_text() == "text"
     monkeypatch.chdir(tmp_path)  # the folder that was here before is gone
+
+
+def leave_behind(target: Path, pid: int) -> Path:
+    """What a process with this id would be writing to, had it been killed."""
+    name = temporary_sibling(target).name
+    leftover = target.with_name(name.replace(f"-{os.getpid()}-", f"-{pid}-"))
+    leftover.mkdir()
+    (leftover / MARKER).write_text("half")
+    return leftover
+
+
+def pid_of_the_dead() -> int:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
+def test_what_a_killed_process_left_goes_with_the_next_success(tmp_path: Path) -> None:
+    leftover = leave_behind(tmp_path / "folder", pid_of_the_dead())
+    with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "folder", marker=MARKER):
+        raise KeyboardInterrupt
+    assert leftover.exists()  # it may be the earlier folder: wait for the new one
+    write_folder(tmp_path / "folder", "text")
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_what_a_killed_process_left_of_a_file_goes_too(tmp_path: Path) -> None:
+    leave_behind(tmp_path / "file", pid_of_the_dead())
+    with atomic_file(tmp_path / "file") as partial:
+        partial.write_text("whole")
+    assert names_in(tmp_path) == ["file"]
+
+
+def test_what_a_living_process_writes_stays(tmp_path: Path) -> None:
+    other = leave_behind(tmp_path / "folder", os.getppid())
+    with atomic_folder(tmp_path / "folder", marker=MARKER) as partial:
+        (partial / MARKER).write_text("mine")
+        write_folder(tmp_path / "folder", "of another writer in this process")
+        assert partial.exists()
+    assert names_in(tmp_path) == sorted(["folder", other.name])
+
+
+def test_what_was_written_elsewhere_or_for_another_target_stays(tmp_path: Path) -> None:
+    pid = pid_of_the_dead()
+    elsewhere = tmp_path / f".folder.partial-0123abcd-{pid}-0123abcd"
+    elsewhere.mkdir()
+    other = leave_behind(tmp_path / "folder2", pid)
+    write_folder(tmp_path / "folder", "text")
+    assert names_in(tmp_path) == sorted([elsewhere.name, other.name, "folder"])
+
+
+def test_a_file_can_be_read_by_whom_other_files_can(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("text")
+    with atomic_file(tmp_path / "file") as partial:
+        partial.unlink()
+        partial.touch(mode=0o600)  # as some libraries do
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode

@@ -1,18 +1,15 @@
 """Writing to disk so that a reader never meets half a file or half a folder."""
 
+import hashlib
 import os
 import secrets
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from nodepiece.errors import InputError
-
-
-def temporary_sibling(target: Path) -> Path:
-    """A name beside `target` that nobody else uses, so that a rename stays in one file system."""
-    return target.with_name(f".{target.name}.partial-{secrets.token_hex(4)}")
 
 
 @contextmanager
@@ -21,12 +18,16 @@ def atomic_file(target: Path) -> Iterator[Path]:
     target = target.resolve()  # a link stays, and what it leads to is written
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = temporary_sibling(target)
+    partial.touch()
+    mode = partial.stat().st_mode  # a library may write a file that only its owner can read
     try:
         yield partial
+        partial.chmod(mode)
         sync(partial)
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+    remove_leftovers(target)
 
 
 @contextmanager
@@ -55,6 +56,7 @@ def atomic_folder(target: Path, *, marker: str) -> Iterator[Path]:
             partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    remove_leftovers(target)
 
 
 def replace_folder(target: Path, new: Path) -> None:
@@ -72,6 +74,49 @@ def replace_folder(target: Path, new: Path) -> None:
 
 def is_replaceable(target: Path, marker: str) -> bool:
     return target.is_dir() and ((target / marker).is_file() or not any(target.iterdir()))
+
+
+def temporary_sibling(target: Path) -> Path:
+    """A name beside `target` that nobody else uses, so that a rename stays in one file system.
+
+    It says which process writes there: .NAME.partial-WHERE-PID-RANDOM.
+    """
+    return target.with_name(f"{partial_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove what killed processes left beside `target`.
+
+    Only now that `target` is written: a process killed between two renames leaves the earlier
+    `target` under such a name. What living processes write, or processes elsewhere, stays.
+    """
+    prefix = partial_prefix(target)
+    for path in target.parent.iterdir():
+        pid = path.name.removeprefix(prefix).partition("-")[0]
+        if path.name.startswith(prefix) and pid.isdigit() and not is_alive(int(pid)):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def partial_prefix(target: Path) -> str:
+    """Process ids mean something on one machine only, and in one container of it."""
+    where = socket.gethostname()
+    namespace = Path("/proc/self/ns/pid")
+    if namespace.exists():
+        where += str(namespace.stat().st_ino)
+    return f".{target.name}.partial-{hashlib.sha256(where.encode()).hexdigest()[:8]}-"
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)  # sends nothing, and says whether it could
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def sync(path: Path) -> None:
