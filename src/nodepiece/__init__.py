@@ -1,6 +1,6 @@
 """The tokenizer for knowledge graphs.
 
-Everything a user needs is a name of this module: `nodepiece.read_graph`, `nodepiece.tokenize` and
+Everything a user needs is a name of this module: `nodepiece.read_graph`, `nodepiece.train` and
 so on. Each is imported when it is first used, so that `import nodepiece` takes no time.
 """
 
@@ -12,8 +12,11 @@ from nodepiece.errors import InputError
 if TYPE_CHECKING:
     from nodepiece.data.embedded import load_countries
     from nodepiece.data.read import read_dataset, read_graph
+    from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
     from nodepiece.graph.names import Names
+    from nodepiece.inference.run import Prediction, Run, load, train
+    from nodepiece.settings import Experiment, load_experiment
     from nodepiece.tokenizer.export import export_tokens
     from nodepiece.tokenizer.settings import TokenizerSettings
     from nodepiece.tokenizer.statistics import describe_tokens
@@ -24,39 +27,55 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "EncoderSettings",
+    "Experiment",
     "InputError",
     "KnowledgeGraph",
     "Names",
+    "NodePieceEmbedding",
+    "Prediction",
+    "Run",
     "TokenTable",
     "TokenizerSettings",
     "Vocabulary",
     "describe_tokens",
     "export_tokens",
     "fit_vocabulary",
+    "load",
     "load_countries",
+    "load_experiment",
     "load_tokens",
     "read_dataset",
     "read_graph",
     "save_tokens",
     "tokenize",
+    "train",
 ]
 
 # Where each name lives; the imports above say the same to type checkers.
 _HOMES = {
+    "EncoderSettings": "nodepiece.encoders.node_embedding",
+    "Experiment": "nodepiece.settings",
     "KnowledgeGraph": "nodepiece.graph.knowledge_graph",
     "Names": "nodepiece.graph.names",
+    "NodePieceEmbedding": "nodepiece.encoders.node_embedding",
+    "Prediction": "nodepiece.inference.run",
+    "Run": "nodepiece.inference.run",
     "TokenTable": "nodepiece.tokenizer.tokens",
     "TokenizerSettings": "nodepiece.tokenizer.settings",
     "Vocabulary": "nodepiece.tokenizer.vocabulary",
     "describe_tokens": "nodepiece.tokenizer.statistics",
     "export_tokens": "nodepiece.tokenizer.export",
     "fit_vocabulary": "nodepiece.tokenizer.vocabulary",
+    "load": "nodepiece.inference.run",
     "load_countries": "nodepiece.data.embedded",
+    "load_experiment": "nodepiece.settings",
     "load_tokens": "nodepiece.tokenizer.storage",
     "read_dataset": "nodepiece.data.read",
     "read_graph": "nodepiece.data.read",
     "save_tokens": "nodepiece.tokenizer.storage",
     "tokenize": "nodepiece.tokenizer.tokens",
+    "train": "nodepiece.inference.run",
 }
 
 

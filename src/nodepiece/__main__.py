@@ -1,5 +1,21 @@
-"""python -m nodepiece"""
+"""The front door of the command line: python -m nodepiece, and the script nodepiece."""
 
-from nodepiece.cli import main
+import sys
 
-main()
+from nodepiece.errors import STOPPED
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C is told in one sentence even while it is being imported."""
+    try:
+        from nodepiece.cli import main as run_command
+
+        run_command()
+    except KeyboardInterrupt:
+        status, sentence = STOPPED
+        sys.stderr.write(f"{sentence}\n")
+        sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -16,12 +16,13 @@ from nodepiece import __version__
 from nodepiece.commands.console import err, interrupts, out
 from nodepiece.commands.datasets import datasets
 from nodepiece.commands.demo import demo
+from nodepiece.commands.evaluate import evaluate
 from nodepiece.commands.export import export
 from nodepiece.commands.inspect import inspect
+from nodepiece.commands.predict import predict
 from nodepiece.commands.tokenize import tokenize
-from nodepiece.errors import InputError
-
-STOPPED = 130, "stopped before the end; nothing half-written is left behind"
+from nodepiece.commands.train import train
+from nodepiece.errors import STOPPED, InputError, Stopped
 
 app = typer.Typer(
     add_completion=False,
@@ -54,6 +55,9 @@ app.command(epilog="Example: nodepiece demo")(demo)
 app.command(epilog="Example: nodepiece tokenize graph.tsv -o vocabulary --anchors 1000")(tokenize)
 app.command(epilog="Example: nodepiece inspect vocabulary --plot distances.png")(inspect)
 app.command(epilog="Example: nodepiece export vocabulary tokens.parquet")(export)
+app.command(epilog="Example: nodepiece train countries -o run --set training.epochs=5")(train)
+app.command(epilog="Example: nodepiece evaluate run --per-relation")(evaluate)
+app.command(epilog='Example: nodepiece predict run --head Kenya --relation "has language"')(predict)
 app.command(epilog="Example: nodepiece datasets fetch fb15k-237")(datasets)
 
 
@@ -67,6 +71,8 @@ def main() -> None:
         if end.code and (interrupts or end.code == STOPPED[0]):
             fail(*STOPPED)
         raise
+    except Stopped as stopped:
+        fail(STOPPED[0], str(stopped))
     except Exception as error:
         if interrupts:
             fail(*STOPPED)

@@ -1,5 +1,6 @@
 """Running the command line inside the test, and a small graph to run it on."""
 
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -70,3 +71,22 @@ def vocabulary(nodepiece: Nodepiece, facts: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "vocabulary"
     assert nodepiece("tokenize", facts, "-o", folder, *SMALL).status == 0
     return folder
+
+
+FEW_EPOCHS = ("training.epochs=2", "training.validate_every=1", "encoder.dim=16")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on the graph of countries, trained for two epochs; to be looked at, not touched."""
+    import nodepiece
+
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    nodepiece.train("countries", folder, overrides=FEW_EPOCHS, device="cpu")
+    return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may damage."""
+    return shutil.copytree(trained, tmp_path / "run")

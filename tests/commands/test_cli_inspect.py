@@ -105,21 +105,13 @@ def test_export_of_tokens_without_distances_has_null_distances(
     assert pq.read_table("tokens.parquet")["distances"].to_pylist() == [None] * 5
 
 
-def test_demo_shows_countries_and_who_is_like_them(nodepiece: Nodepiece) -> None:
-    ran = nodepiece("demo")
-
-    assert ran.status == 0
-    assert "3,222 facts about 831 nodes" in ran.out
-    assert "Germany" in ran.out and "Europe@1" in ran.out
-    assert "shares most pieces with" in ran.out
-    assert "nodepiece tokenize graph.tsv" in ran.out
-
-
 def test_version(nodepiece: Nodepiece) -> None:
     assert nodepiece("--version").out == f"nodepiece {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["demo", "tokenize", "inspect", "export", "datasets"])
+@pytest.mark.parametrize(
+    "command", ["demo", "tokenize", "inspect", "export", "train", "evaluate", "predict", "datasets"]
+)
 def test_every_command_has_help_with_an_example(nodepiece: Nodepiece, command: str) -> None:
     ran = nodepiece(command, "--help")
 

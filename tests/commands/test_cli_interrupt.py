@@ -135,3 +135,26 @@ def test_a_closed_pipe_is_no_trouble(earlier: Path) -> None:
 
     assert ran.stdout == b"{"
     assert ran.stderr == b""
+
+
+# Presses Ctrl-C while nodepiece.cli is being imported.
+INTERRUPT_IMPORT = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class PressCtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == "nodepiece.commands.console":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, PressCtrlC())
+from nodepiece.__main__ import main
+main()
+"""
+
+
+def test_interrupted_while_it_starts_it_says_so_in_one_sentence() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPT_IMPORT], capture_output=True, text=True, timeout=60
+    )
+
+    assert ran.returncode == 130
+    assert ran.stderr == "stopped before the end; nothing half-written is left behind\n"

@@ -1,37 +1,103 @@
 """nodepiece demo: the whole story on the graph of countries."""
 
-from typing import TYPE_CHECKING
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from nodepiece.commands.console import out, say
+import typer
+from rich import box
+from rich.table import Table
+
+from nodepiece.commands.console import err, out, say, stage
+from nodepiece.commands.epochs import EpochProgress
+from nodepiece.commands.outputs import check_output
 from nodepiece.commands.tables import rows
 from nodepiece.commands.tokenize import tokenize_in_stages
-from nodepiece.tokenizer.settings import TokenizerSettings
+from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
     from nodepiece.data.dataset import Dataset
+    from nodepiece.evaluation.metrics import RankingMetrics
+    from nodepiece.inference.run import Run
+    from nodepiece.settings import Experiment
     from nodepiece.tokenizer.tokens import TokenTable
 
-SETTINGS = TokenizerSettings(num_anchors=60, anchors_per_node=8, relations_per_node=6)
-SHOWN = ("Germany", "Kenya", "Uruguay", "Fiji")
+EXPERIMENT, SHALLOW = "countries", "countries-shallow"
+SHOWN = ("Germany", "Uruguay")
 NUM_ALIKE = 4
+NUM_ANSWERS = 3
+
+# In words, and the fact with one part left out. The truth is in the test facts.
+QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("Which currency does Martinique use?", {"head": "Martinique", "relation": "has currency"}),
+    ("Which country borders Portugal?", {"relation": "borders", "tail": "Portugal"}),
+    ("How is Canada related to the United States?", {"head": "Canada", "tail": "United States"}),
+)
 
 
-def demo() -> None:
-    """Tokenize the graph of countries that comes with nodepiece, and look at a few of them."""
+def demo(
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="RUN", help="The run folder; a temporary one if not given."
+        ),
+    ] = None,
+) -> None:
+    """The whole story in about a minute, on the graph of countries that comes with nodepiece.
+
+    Tokenizes it, trains a model, compares it with others on unseen facts, asks it questions.
+    """
     from nodepiece.data.embedded import load_countries
+    from nodepiece.settings import load_experiment
 
+    use_one_thread()
     countries = load_countries()
-    introduce(countries)
-    table = tokenize_in_stages(countries.train, SETTINGS, seed=0)
-    show_countries(countries, table)
-    # Training joins here: learn from countries.train, be judged by countries.test.
-    out.print("Now your own graph: a file with one fact on each line, head, relation and tail.")
-    say("  nodepiece tokenize graph.tsv -o vocabulary")
-    say("  nodepiece inspect vocabulary")
+    with run_folder(output) as folder:
+        settings = load_experiment(EXPERIMENT)
+        introduce(countries, settings)
+        table = tokenize_in_stages(countries.train, settings.tokenizer, settings.seed)
+        show_countries(countries, table)
+        run = train_both_and_compare(countries, folder)
+    for words, question in QUESTIONS:
+        answer(run, words, question)
+    say(f"The model is in {folder}. Ask it more:")
+    say(f"  nodepiece predict {folder} --head Kenya --relation 'has language'")
+    out.print("Then train one on your own graph: README.md shows how.")
 
 
-def introduce(countries: "Dataset") -> None:
-    graph, names = countries.train, countries.names
+def use_one_thread() -> None:
+    """On a graph as small as this, threads wait for each other longer than they work."""
+    import numba
+    import torch
+
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+
+
+@contextmanager
+def run_folder(output: Path | None) -> Iterator[Path]:
+    """The folder given, or a temporary one that is gone if the demo does not get to its end."""
+    from nodepiece.tasks.run_folder import CONFIG
+
+    if output is not None:
+        check_output(output, marker=CONFIG, kind="run")
+        if (output / CONFIG).exists():
+            raise InputError(f"{output} holds a run already; choose another output")
+        yield output
+        return
+    folder = Path(tempfile.mkdtemp(prefix="nodepiece-demo-"))
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+
+
+def introduce(countries: "Dataset", settings: "Experiment") -> None:
+    graph, names, pieces = countries.train, countries.names, settings.tokenizer
     facts = [
         names.node(head) + " " + names.relation(relation) + " " + names.node(tail)
         for head, relation, tail in graph.triples[[1, 400, 1000]].tolist()
@@ -44,9 +110,9 @@ def introduce(countries: "Dataset") -> None:
         say(f"  {fact}")
     out.print(
         f"\nA vector for every node would mean {graph.num_nodes:,} vectors. Instead, "
-        f"{SETTINGS.num_anchors} nodes become anchors, and every node is written with pieces: the "
-        f"{SETTINGS.anchors_per_node} anchors nearest to it, how far they are, and up to "
-        f"{SETTINGS.relations_per_node} relations that leave it."
+        f"{pieces.num_anchors} nodes become anchors, and every node is written with pieces: the "
+        f"{pieces.anchors_per_node} anchors nearest to it, how far they are, and up to "
+        f"{pieces.relations_per_node} relations that leave it."
     )
     out.print()
 
@@ -86,3 +152,78 @@ def most_alike(countries: "Dataset", table: "TokenTable", name: str) -> list[str
     shared = np.where(is_country, shared_pieces(table, node), 0)
     nearest = np.argsort(-shared, kind="stable")[:NUM_ALIKE]
     return [f"{countries.names.node(other)} ({shared[other]})" for other in nearest]
+
+
+def train_both_and_compare(countries: "Dataset", folder: Path) -> "Run":
+    """Train on pieces, train a vector for every node, and judge both beside popularity."""
+    out.print(
+        "A model of the facts is trained on the pieces. Beside it, for comparison, the usual kind "
+        "with a trained vector for every node, small enough to have as many parameters.\n"
+    )
+    run = train_quietly(EXPERIMENT, folder)
+    with tempfile.TemporaryDirectory() as place:
+        shallow = train_quietly(SHALLOW, Path(place) / "shallow")
+    with stage("ranking the answers to the test facts"):
+        judged = [
+            ("NodePiece", run.model.num_parameters(), run.evaluate().both),
+            ("a vector for every node", shallow.model.num_parameters(), shallow.evaluate().both),
+            ("popularity", 0, judge_popularity(countries)),
+        ]
+    out.print(
+        f"\n{len(countries.test):,} facts were kept for the end. With its head or tail hidden, how "
+        f"often does the right one of all {countries.train.num_nodes:,} nodes come first?"
+    )
+    out.print(comparison(judged))
+    return run
+
+
+def train_quietly(name: str, folder: Path) -> "Run":
+    """Train with nothing but progress, and open the run."""
+    from nodepiece.inference.run import load
+    from nodepiece.settings import load_experiment
+    from nodepiece.tasks.train import train_experiment
+
+    settings = load_experiment(name)
+    err.print(f"training {name}: {settings.training.epochs} epochs")
+    with EpochProgress(settings.training.epochs) as progress:
+        train_experiment(settings, folder, device="cpu", watchers=(progress,))
+    return load(folder)
+
+
+def judge_popularity(countries: "Dataset") -> "RankingMetrics":
+    from nodepiece.evaluation.known_answers import known_tails
+    from nodepiece.evaluation.metrics import report_links
+    from nodepiece.evaluation.popularity import count_tails
+    from nodepiece.evaluation.ranking import rank_links
+    from nodepiece.evaluation.settings import EvaluationSettings
+
+    graph = countries.train
+    known = known_tails(countries.all_triples(), graph.num_nodes, graph.num_relations)
+    budget = EvaluationSettings().memory_budget
+    scores = count_tails(graph).score_tails
+    ranks = rank_links(scores, countries.test, known, memory_budget=budget, device="cpu")
+    return report_links(ranks).both
+
+
+def comparison(judged: "list[tuple[str, int, RankingMetrics]]") -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("model")
+    for heading in ("parameters", "first", "in top 3", "in top 10", "MRR"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, parameters, metrics in judged:
+        shares = (metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10)
+        cells = [f"{100 * share:.0f} %" for share in shares]
+        table.add_row(name, f"{parameters:,}", *cells, f"{metrics.mrr:.3f}")
+    return table
+
+
+def answer(run: "Run", words: str, question: dict[str, str]) -> None:
+    """The likeliest answers that training did not state, and where the truth is among them."""
+    stated = run.known(**question, splits=("train", "valid"))
+    truth = run.known(**question, splits=("test",))
+    everything = run.predict(**question, top=run.dataset.train.num_nodes, include_known=True)
+    answers = [prediction.name for prediction in everything if prediction.name not in stated]
+    places = [f"{name} (number {answers.index(name) + 1})" for name in truth]
+    out.print(words, style="bold")
+    out.print(rows([("answers", ", ".join(answers[:NUM_ANSWERS])), ("truth", ", ".join(places))]))
+    out.print()

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from nodepiece.data.blocks import Column, ReadOptions
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
-EMBEDDED = "countries"
 READING = "Reading the file (detected unless given)"  # a box of the help
 
 GraphArgument = Annotated[
@@ -88,17 +87,16 @@ def find_graph(
     graph: str, *, options: "ReadOptions", data: Path | None
 ) -> "tuple[KnowledgeGraph, list[str]]":
     """The graph, and what there is to say of its reading. A path that exists wins over a name."""
-    from nodepiece.data.benchmarks import BENCHMARKS
     from nodepiece.data.blocks import DETECT_EVERYTHING
     from nodepiece.data.embedded import load_countries
+    from nodepiece.data.open import EMBEDDED, check_known
     from nodepiece.data.read import read_graph_with_report
 
     if graph == "-" or Path(graph).exists():
         read, report = read_graph_with_report(graph, options=options)
         first, *others = report.sentences()
         return read, [first.removeprefix(f"{report.source}: "), *others]
-    if graph != EMBEDDED and graph not in BENCHMARKS:
-        raise unknown_graph(graph)
+    check_known(graph)
     if options != DETECT_EVERYTHING:
         raise InputError(
             f"{graph} is a known dataset, and the options for reading a file do not go with it; "
@@ -119,22 +117,10 @@ def load_training_graph(name: str, data: Path | None) -> "tuple[KnowledgeGraph, 
     location = locate_benchmark(name, data=data)
     task = location.benchmark.task
     if task == OGB:
-        from nodepiece.data.ogb import read_ogb_training_graph  # loads torch
+        from nodepiece.data.ogb import read_ogb_training_graph
 
         graph = read_ogb_training_graph(location.files)
         return graph, [f"{location.folder}: {graph.num_triples:,} facts"]
     part = {INDUCTIVE: "training/train", CLASSES: "edges"}.get(task, "train")
     graph, report = read_graph_with_report(location.files[part], options=ReadOptions(header=False))
     return graph, report.sentences()
-
-
-def unknown_graph(graph: str) -> InputError:
-    from difflib import get_close_matches
-
-    from nodepiece.data.benchmarks import BENCHMARKS
-
-    near = get_close_matches(graph.casefold(), [EMBEDDED, *BENCHMARKS], n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "`nodepiece datasets` lists the names"
-    return InputError(
-        f"{graph} is neither a file, nor a folder, nor the name of a known dataset; {hint}"
-    )

@@ -1,12 +1,15 @@
-"""What is known of a vocabulary, as tables to read."""
+"""What is known of a vocabulary, and how well a model ranks, as tables to read."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.table import Table
 
 from nodepiece.commands.console import bar, count, out, percent, readable_bytes
 
 if TYPE_CHECKING:
+    from nodepiece.evaluation.metrics import RankingMetrics
     from nodepiece.tokenizer.statistics import MemoryComparison, TokenStatistics
     from nodepiece.tokenizer.vocabulary import Vocabulary
 
@@ -124,3 +127,24 @@ def memory_rows(memory: "MemoryComparison") -> list[tuple[str, str]]:
         ("one for every piece", f"{readable_bytes(memory.vocabulary_embedding)}, {compared}"),
         ("the tokens of all nodes", f"{readable_bytes(memory.token_table)} on disk, not trained"),
     ]
+
+
+def score_table(named: "Sequence[tuple[str, RankingMetrics]]", *, heading: str) -> Table:
+    """A row of ranking metrics for each name."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(heading, overflow="fold")
+    for column in ("MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "ranks"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for name, metrics in named:
+        add_scores(table, name, metrics)
+    return table
+
+
+def add_scores(table: Table, name: str, metrics: "RankingMetrics") -> None:
+    scores = (metrics.mrr, metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10)
+    table.add_row(
+        name,
+        *(f"{score:.3f}" for score in scores),
+        f"{metrics.mean_rank:,.1f}",
+        f"{metrics.count:,}",
+    )

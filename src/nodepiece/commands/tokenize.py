@@ -1,6 +1,5 @@
 """nodepiece tokenize: a graph becomes a vocabulary and a table of tokens."""
 
-import os
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +17,8 @@ from nodepiece.commands.graphs import (
     find_graph,
     read_options,
 )
+from nodepiece.commands.outputs import check_output
 from nodepiece.errors import InputError
-from nodepiece.files import is_replaceable
 from nodepiece.tokenizer.settings import PAPER_MIX, TokenizerSettings
 
 if TYPE_CHECKING:
@@ -99,6 +98,8 @@ def tokenize(
     data: DataOption = None,
 ) -> None:
     """Write every node of GRAPH as pieces: its nearest anchors, how far they are, its relations."""
+    from nodepiece.tokenizer.storage import HEADER
+
     start = perf_counter()
     settings = TokenizerSettings(
         num_anchors=anchors,
@@ -111,7 +112,7 @@ def tokenize(
         distances=not no_distances,
         disconnected=disconnected,
     )
-    check_output(output)
+    check_output(output, marker=HEADER, kind="vocabulary")
     options = read_options(delimiter, header, columns, format)
     with stage("reading " + ("standard input" if graph == "-" else graph)) as remarks:
         facts, sentences = find_graph(graph, options=options, data=data)
@@ -138,20 +139,6 @@ def parse_mix(text: str) -> dict[str, float]:
         except ValueError:
             raise InputError(f"--mix takes shares such as {DEFAULT_MIX}; got {text!r}") from None
     return mix
-
-
-def check_output(output: Path) -> None:
-    """Refuse before the work what could not be written after it."""
-    from nodepiece.tokenizer.storage import HEADER
-
-    if output.exists() and not is_replaceable(output, HEADER):
-        raise InputError(
-            f"{output} exists and is not a vocabulary (it has no {HEADER}); choose another output, "
-            "or remove it yourself"
-        )
-    parent = next(folder for folder in output.absolute().parents if folder.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"{output} cannot be made in {parent}; choose another output")
 
 
 def tokenize_in_stages(

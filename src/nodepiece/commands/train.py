@@ -1,22 +1,23 @@
 """nodepiece train: an experiment becomes a run folder."""
 
+import shlex
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
-from nodepiece.commands.console import err, say
+from nodepiece.commands.console import err, interrupts, out, say
+from nodepiece.commands.epochs import EpochProgress
 from nodepiece.commands.graphs import DataOption
+from nodepiece.commands.outputs import check_output
+from nodepiece.errors import InputError, Stopped
 
 if TYPE_CHECKING:
-    from nodepiece.training.checkpoint import Progress as TrainingProgress
-
-SECONDS_BETWEEN_LINES = 10.0
+    from nodepiece.training.loop import Watcher
 
 DeviceOption = Annotated[
     str | None,
@@ -26,13 +27,13 @@ DeviceOption = Annotated[
 
 def train(
     experiment: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="EXPERIMENT",
             show_default=False,
             help="A TOML file, or the name of an experiment that comes with nodepiece.",
         ),
-    ],
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -40,7 +41,7 @@ def train(
         ),
     ] = None,
     data: DataOption = None,
-    set: Annotated[
+    overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: training.epochs=5."),
     ] = None,
@@ -48,48 +49,102 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint in RUN, if there is one.")
     ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run that is in RUN.")
+    ] = False,
     tensorboard: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write curves for TensorBoard (extra tensorboard)."),
     ] = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="List the experiments that come with nodepiece.")
+    ] = False,
 ) -> None:
-    """Train and evaluate a model. Ctrl-C stops after the epoch; --resume goes on from there."""
-    from nodepiece.settings import load_experiment
-    from nodepiece.tasks.train import train_experiment
-    from nodepiece.training.loop import Watcher
+    """Train a model and evaluate it on the test facts.
 
-    overrides = set or []
-    settings = load_experiment(experiment, overrides)
+    Ctrl-C stops after the epoch, and --resume goes on from there to the same result.
+    """
+    from nodepiece.settings import load_experiment
+    from nodepiece.tasks.run_folder import CONFIG
+    from nodepiece.tasks.train import train_experiment
+
+    if list_all:
+        out.print(experiment_table())
+        return
+    if experiment is None:
+        err.print(experiment_table())
+        raise InputError("say which EXPERIMENT to train: a name of this list, or a TOML file")
+    settings = load_experiment(experiment, overrides or ())
     folder = output or Path("runs") / settings.name
-    with stop_after_epoch() as should_stop, EpochProgress(settings.training.epochs) as progress:
+    check_output(folder, marker=CONFIG, kind="run")
+    if not (resume or overwrite):
+        refuse_to_replace(folder)
+    with EpochProgress(settings.training.epochs) as progress:
         watchers: tuple[Watcher, ...] = (progress,)
         if tensorboard is not None:
             from nodepiece.training.tensorboard import TensorBoard
 
             watchers += (TensorBoard(tensorboard / settings.name),)
-        metrics = train_experiment(
-            settings,
-            folder,
-            data=data,
-            overrides=overrides,
-            device=device,
-            resume=resume,
-            watchers=watchers,
-            say=lambda sentence: err.print(sentence, soft_wrap=True),
-            should_stop=should_stop,
-        )
+        with stop_after_epoch(lambda: progress.is_under_way) as should_stop:
+            metrics = train_experiment(
+                settings,
+                folder,
+                data=data,
+                overrides=overrides or (),
+                device=device,
+                resume=resume,
+                watchers=watchers,
+                say=progress.say,
+                should_stop=should_stop,
+            )
     if metrics is None:
-        err.print(f"stopped; go on with: nodepiece train {experiment} --resume -o {folder}")
-        raise typer.Exit(130)
+        raise Stopped(
+            f"stopped after the epoch; go on with: {resuming(experiment, folder, data, overrides)}"
+        )
     for sentence in summary(metrics, folder):
         say(sentence)
 
 
+def experiment_table() -> Table:
+    from nodepiece.settings import describe_experiment, experiment_names
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name in experiment_names():
+        table.add_row(name, describe_experiment(name))
+    return table
+
+
+def refuse_to_replace(folder: Path) -> None:
+    """Hours of work are not replaced because a command was repeated."""
+    from nodepiece.tasks.run_folder import CHECKPOINT, MODEL
+
+    if (folder / CHECKPOINT).exists() or (folder / MODEL).exists():
+        raise InputError(
+            f"{folder} holds a run already; go on with it (--resume), replace it (--overwrite), "
+            "or choose another output"
+        )
+
+
+def resuming(experiment: str, folder: Path, data: Path | None, overrides: list[str] | None) -> str:
+    """The command that goes on with a stopped run."""
+    words = ["nodepiece", "train", experiment, "--resume", "-o", str(folder)]
+    words += [word for override in overrides or () for word in ("--set", override)]
+    words += ["--data", str(data)] if data is not None else []
+    return shlex.join(words)
+
+
 def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
     seconds = metrics["seconds"]
+    scores = "no test facts, so it was not evaluated"
+    if metrics["split"] is not None:
+        scores = (
+            f"test MRR {metrics['mrr']:.4f}, Hits@1 {metrics['hits@1']:.4f}, "
+            f"Hits@3 {metrics['hits@3']:.4f}, Hits@10 {metrics['hits@10']:.4f}"
+        )
     return [
-        f"{metrics['experiment']}: test MRR {metrics['mrr']:.4f}, Hits@1 {metrics['hits@1']:.4f}, "
-        f"Hits@3 {metrics['hits@3']:.4f}, Hits@10 {metrics['hits@10']:.4f}",
+        f"{metrics['experiment']}: {scores}",
         f"{metrics['parameters']:,} parameters; {seconds['train']:.1f} s of training, "
         f"{seconds['evaluate']:.1f} s of evaluation on {metrics['device']}",
         f"wrote {folder}; ask it with: nodepiece predict {folder} --head X --relation R",
@@ -97,74 +152,25 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
 
 
 @contextmanager
-def stop_after_epoch() -> Iterator[Any]:
-    """The first Ctrl-C asks to stop after the epoch, the second one stops at once."""
+def stop_after_epoch(is_under_way: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
+    """While epochs are under way, the first Ctrl-C asks to stop after this one.
+
+    The second one stops at once, and so does the first before and after the epochs.
+    """
     asked = False
+    before = signal.getsignal(signal.SIGINT)
 
     def ask(number: int, frame: object) -> None:
         nonlocal asked
-        if asked:
+        if asked or not is_under_way():
+            interrupts.append(number)
             raise KeyboardInterrupt
         asked = True
         err.print("stopping after this epoch; press Ctrl-C again to stop at once")
 
-    before = signal.signal(signal.SIGINT, ask)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, ask)
     try:
         yield lambda: asked
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-class EpochProgress:
-    """Epochs done, loss and time left: a bar on a terminal, now and then a line elsewhere."""
-
-    def __init__(self, num_epochs: int) -> None:
-        self.num_epochs = num_epochs
-        self.last_line = 0.0
-        self.start: float | None = None
-        self.first_epoch = 0
-        self.bar = Progress(
-            TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
-            BarColumn(),
-            TextColumn("{task.description}"),
-            TextColumn("time left"),
-            TimeRemainingColumn(),
-            console=err,
-            transient=True,
-        )
-        self.task = self.bar.add_task("", total=num_epochs)
-
-    def __enter__(self) -> "EpochProgress":
-        if err.is_terminal:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.stop()
-
-    def on_step(self, epoch: int, done: int, total: int) -> None:
-        if self.start is None:
-            self.start, self.first_epoch = perf_counter(), epoch
-        if err.is_terminal and (done % 20 == 0 or done == total):
-            self.bar.update(self.task, completed=epoch + done / total)
-
-    def on_epoch(self, record: dict[str, Any], progress: "TrainingProgress") -> None:
-        text = f"loss {record['loss']:.5f}"
-        text += "".join(
-            f", {name.removeprefix('valid_')} {value:.4f}"
-            for name, value in record.items()
-            if name in ("valid_mrr", "valid_hits@10")
-        )
-        if err.is_terminal:
-            self.bar.update(self.task, completed=record["epoch"], description=text)
-            return
-        now = perf_counter()
-        is_last = record["epoch"] == self.num_epochs
-        if now - self.last_line > SECONDS_BETWEEN_LINES or is_last:
-            self.last_line = now
-            done = record["epoch"] - self.first_epoch
-            left = (now - (self.start or now)) / done * (self.num_epochs - record["epoch"])
-            err.print(
-                f"epoch {record['epoch']}/{self.num_epochs}: {text}; {left:.0f} s left",
-                soft_wrap=True,
-            )

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import torch
 
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
@@ -47,6 +46,8 @@ def read_ogb_training_graph(files: Mapping[str, Path]) -> KnowledgeGraph:
 
 def load_arrays(path: Path) -> dict[str, Any]:
     """A torch file of arrays; anything else in it is refused before it can do something."""
+    import torch  # takes a second, and no other file of this folder needs it
+
     try:
         with torch.serialization.safe_globals(ARRAY_GLOBALS), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of what it then refuses

@@ -17,10 +17,17 @@ def open_dataset(source: str, *, data: Path | None) -> Dataset:
     """Read a split dataset. A path that exists wins over a name."""
     if Path(source).exists():
         return read_dataset(source)
-    if source == EMBEDDED:
-        return load_countries()
-    if source in BENCHMARKS:
-        return load_benchmark(source, data)
-    near = get_close_matches(source.casefold(), [EMBEDDED, *BENCHMARKS], n=3)
+    check_known(source)
+    return load_countries() if source == EMBEDDED else load_benchmark(source, data)
+
+
+def check_known(source: str) -> None:
+    """Refuse what is not a path, as it does not exist, and not a name either."""
+    known = [EMBEDDED, *BENCHMARKS]
+    if source in known:
+        return
+    near = get_close_matches(source.casefold(), known, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "`nodepiece datasets` lists the names"
-    raise InputError(f"{source} is neither a folder, nor a file, nor a known dataset; {hint}")
+    raise InputError(
+        f"{source} is neither a file, nor a folder, nor the name of a known dataset; {hint}"
+    )

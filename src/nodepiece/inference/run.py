@@ -1,5 +1,6 @@
 """A trained run that answers by name."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +12,14 @@ from torch import Tensor
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.errors import InputError
-from nodepiece.evaluation.known_answers import KnownAnswers, known_relations, known_tails
 from nodepiece.evaluation.metrics import RankingReport
 from nodepiece.evaluation.ranking import Progress
+from nodepiece.graph.arrays import FloatArray, IntArray
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import Judge, load_model
-from nodepiece.tasks.run_folder import read_config, read_facts
+from nodepiece.tasks.run_folder import SPLITS, read_config, read_facts
+from nodepiece.tasks.train import choose_device, train_experiment
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,15 @@ class Prediction:
 
     def to_json(self) -> dict[str, object]:
         return {"name": self.name, "score": self.score, "known": self.is_known}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A fact with one part left out, by ids."""
+
+    first: int  # the node asked about; the head, where the relation of a pair is asked for
+    second: int  # a relation, maybe an inverse; the tail, where the relation is asked for
+    asks_relation: bool
 
 
 class Run:
@@ -57,65 +69,92 @@ class Run:
         """The likeliest answers to a fact with one part left out, best first, by name.
 
         Give two of head, relation and tail. Facts that are known already are left out unless
-        `include_known`.
+        `include_known`. A node is no answer to a question about itself, unless training has facts
+        with the relation that lead from a node to itself.
         """
-        given = [part is not None for part in (head, relation, tail)]
-        if sum(given) != 2:
-            raise InputError("give exactly two of head, relation and tail; the third is predicted")
         if top < 1:
             raise InputError(f"top must be at least 1, got {top}")
-        names = self.dataset.names
-        if relation is None:
-            first, second = names.node_id(str(head)), names.node_id(str(tail))
-            scores = self._score(self.model.score_all_relations, first, second)
-            known = self._known_relations
-        else:
-            relation_id = names.relation_id(relation)
-            if head is None:  # asked as the tail of the inverse relation
-                relation_id = (relation_id + len(names.relations)) % (2 * len(names.relations))
-            first, second = names.node_id(str(head if head is not None else tail)), relation_id
-            scores = self._score(self.model.score_all_tails, first, second)
-            known = self._known_tails
-        answers = known_answers(known, first, second)
-        name_of = names.relation if relation is None else names.node
+        question = self._question(head, relation, tail)
+        known = self._stated(question, SPLITS)
+        scores = self._scores(question)
         if not include_known:
-            scores[answers] = -np.inf
+            scores[known] = -np.inf
+        if not (question.asks_relation or self._has_loops(question.second)):
+            scores[question.first] = -np.inf
+        name_of = self.dataset.names.relation if relation is None else self.dataset.names.node
         order = np.argsort(-scores, kind="stable")[:top]
         return [
-            Prediction(name_of(answer), float(scores[answer]), bool(np.isin(answer, answers)))
+            Prediction(name_of(answer), float(scores[answer]), bool(np.isin(answer, known)))
             for answer in order.tolist()
             if np.isfinite(scores[answer])
         ]
+
+    def known(
+        self,
+        *,
+        head: str | None = None,
+        relation: str | None = None,
+        tail: str | None = None,
+        splits: Sequence[str] = SPLITS,
+    ) -> list[str]:
+        """The answers that facts of the run state, by name: what `predict` leaves out."""
+        answers = self._stated(self._question(head, relation, tail), splits)
+        name_of = self.dataset.names.relation if relation is None else self.dataset.names.node
+        return [name_of(answer) for answer in answers.tolist()]
 
     def evaluate(self, split: str = "test", *, progress: Progress | None = None) -> RankingReport:
         """Filtered ranking of the facts of a split, as when the run was trained."""
         facts = self.dataset.part(split)
         if not len(facts):
-            raise InputError(f"the run's dataset has no facts in its {split} split")
+            raise InputError(f"{self.folder} has no {split} facts; choose another split")
         return Judge(self.experiment, self.dataset).report(self.model, facts, progress)
 
-    def to(self, device: torch.device) -> "Run":
+    def to(self, device: torch.device | str) -> "Run":
         """The same run on another device."""
         self.__dict__.pop("vectors", None)
         self.model.to(device)
         return self
 
-    def _score(self, score_all: "object", first: int, second: int) -> np.ndarray:
-        device = self.vectors.device
-        ids = torch.tensor([[first], [second]], device=device)
+    def _question(self, head: str | None, relation: str | None, tail: str | None) -> Question:
+        names = self.dataset.names
+        match head, relation, tail:
+            case str(), str(), None:
+                return Question(names.node_id(head), names.relation_id(relation), False)
+            case None, str(), str():  # asked as the tail of the inverse relation
+                num_relations = len(names.relations)
+                inverse = (names.relation_id(relation) + num_relations) % (2 * num_relations)
+                return Question(names.node_id(tail), inverse, False)
+            case str(), None, str():
+                return Question(names.node_id(head), names.node_id(tail), True)
+        raise InputError("give exactly two of head, relation and tail; the third is predicted")
+
+    def _scores(self, question: Question) -> FloatArray:
+        """Of all nodes, or of all relations and their inverses."""
+        score_all: Callable[[Tensor, Tensor, Tensor], Tensor] = (
+            self.model.score_all_relations if question.asks_relation else self.model.score_all_tails
+        )
+        first, second = torch.tensor(
+            [[question.first], [question.second]], device=self.vectors.device
+        )
         with torch.no_grad():
-            scores: Tensor = score_all(ids[0], ids[1], self.vectors)  # type: ignore[operator]
-        return scores[0].double().cpu().numpy()
+            return score_all(first, second, self.vectors)[0].double().cpu().numpy()
 
-    @cached_property
-    def _known_tails(self) -> KnownAnswers:
-        graph = self.dataset.train
-        return known_tails(self.dataset.all_triples(), graph.num_nodes, graph.num_relations)
+    def _stated(self, question: Question, splits: Sequence[str]) -> IntArray:
+        """The answers among the facts of some splits and their inverses, each once."""
+        edges = np.concatenate([self._edges(split) for split in splits])
+        head, relation, tail = edges.T
+        second, answer = (tail, relation) if question.asks_relation else (relation, tail)
+        return np.unique(answer[(head == question.first) & (second == question.second)])
 
-    @cached_property
-    def _known_relations(self) -> KnownAnswers:
+    def _edges(self, split: str) -> IntArray:
         graph = self.dataset.train
-        return known_relations(self.dataset.all_triples(), graph.num_nodes, graph.num_relations)
+        facts = KnowledgeGraph(self.dataset.part(split), graph.num_nodes, graph.num_relations)
+        return with_inverses(facts)
+
+    def _has_loops(self, relation: int) -> bool:
+        head, relations, tail = self.dataset.train.triples.T
+        is_asked = relations == relation % len(self.dataset.names.relations)
+        return bool((head[is_asked] == tail[is_asked]).any())
 
 
 def load(folder: str | Path, *, device: torch.device | str = "cpu") -> Run:
@@ -125,6 +164,33 @@ def load(folder: str | Path, *, device: torch.device | str = "cpu") -> Run:
     return Run(path, experiment, dataset, load_model(path, experiment, dataset).to(device))
 
 
-def known_answers(known: KnownAnswers, first: int, second: int) -> np.ndarray:
-    start, count = known.find(np.array([first], np.int32), np.array([second], np.int32))
-    return known.answers[int(start[0]) : int(start[0] + count[0])]
+def train(
+    experiment: str | Path | Experiment,
+    output: str | Path,
+    *,
+    data: str | Path | None = None,
+    device: str | None = None,
+    resume: bool = False,
+    overrides: Sequence[str] = (),
+) -> Run:
+    """Train and evaluate an experiment, and open the run folder it wrote.
+
+    `experiment` is a record, a TOML file, or a name such as "fb15k-237-paper"; `overrides` change
+    settings of the latter two, such as "training.epochs=5". An earlier run in `output` is replaced;
+    with `resume` it goes on from its checkpoint instead. `history.jsonl` in `output` has a line
+    for every epoch that is done, `metrics.json` the result.
+    """
+    if isinstance(experiment, Experiment) and overrides:
+        raise InputError(
+            "overrides change an experiment given by name or file; "
+            "change a record with dataclasses.replace"
+        )
+    train_experiment(
+        experiment,
+        Path(output),
+        data=None if data is None else Path(data),
+        overrides=overrides,
+        device=device,
+        resume=resume,
+    )
+    return load(output, device=choose_device(device))

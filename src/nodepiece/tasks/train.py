@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from nodepiece.data.dataset import Dataset
 from nodepiece.data.open import open_dataset
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment
@@ -29,10 +30,7 @@ def train_experiment(
     if not isinstance(experiment, Experiment):
         experiment = load_experiment(experiment, overrides)
     dataset = open_dataset(experiment.dataset, data=data)
-    sizes = f"{dataset.train.num_triples:,} / {len(dataset.valid):,} / {len(dataset.test):,} facts"
-    unseen = sum(dataset.num_unseen.values())
-    left_out = f"; {unseen:,} that name nodes unseen in training are left out" if unseen else ""
-    say(f"{experiment.dataset}: {dataset.train.num_nodes:,} nodes, {sizes}{left_out}")
+    say(describe(dataset))
     chosen = choose_device(device)
     options = RunOptions(
         folder,
@@ -46,6 +44,15 @@ def train_experiment(
     return run_experiment(experiment, dataset, options)
 
 
+def describe(dataset: Dataset) -> str:
+    """Sizes, and what was left out, in one line."""
+    sizes = [f"{dataset.train.num_triples:,} facts to learn from"]
+    sizes += [f"{len(dataset.part(part)):,} for {part}" for part in ("valid", "test")]
+    unseen = sum(dataset.num_unseen.values())
+    left_out = f"; {unseen:,} that name what training lacks are left out" if unseen else ""
+    return f"{dataset.name}: {dataset.train.num_nodes:,} nodes, {', '.join(sizes)}{left_out}"
+
+
 def choose_device(device: str | None) -> torch.device:
     """The device asked for; without a word, a GPU if there is one."""
     if device is None:
@@ -55,7 +62,7 @@ def choose_device(device: str | None) -> torch.device:
     except RuntimeError as error:
         raise InputError(f"unknown device {device!r}; it is cpu, cuda or cuda:N") from error
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise InputError("there is no CUDA device here; leave --device out to train on the CPU")
+        raise InputError("there is no CUDA device here; leave the device out to use the CPU")
     return chosen
 
 

@@ -1,0 +1,76 @@
+"""How training is told: epochs done, loss and time left."""
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from nodepiece.commands.console import err
+
+if TYPE_CHECKING:
+    from nodepiece.training.checkpoint import Progress as TrainingProgress
+
+SECONDS_BETWEEN_LINES = 10.0
+STEPS_BETWEEN_UPDATES = 20
+
+
+class EpochProgress:
+    """A bar on a terminal; elsewhere a line for the first epoch, the last, and now and then."""
+
+    def __init__(self, num_epochs: int) -> None:
+        self.num_epochs = num_epochs
+        self.is_under_way = False  # between the first step and the end of the last epoch
+        self.start = self.last_line = 0.0
+        self.first_epoch = 0
+        self.bar = Progress(
+            TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=err,
+            transient=True,
+        )
+        self.task = self.bar.add_task("", total=num_epochs)
+
+    def __enter__(self) -> "EpochProgress":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop_bar()
+
+    def say(self, sentence: str) -> None:
+        err.print(sentence, soft_wrap=True)
+
+    def on_step(self, epoch: int, done: int, total: int) -> None:
+        if not self.is_under_way:
+            self.is_under_way, self.start, self.first_epoch = True, perf_counter(), epoch
+            if err.is_terminal:
+                self.bar.start()
+        if done % STEPS_BETWEEN_UPDATES == 0 or done == total:
+            self.bar.update(self.task, completed=epoch + done / total)
+
+    def on_epoch(self, record: dict[str, Any], progress: "TrainingProgress") -> None:
+        epoch, text = record["epoch"], describe(record)
+        is_last = epoch == self.num_epochs
+        self.bar.update(self.task, completed=epoch, description=text)
+        now = perf_counter()
+        if not err.is_terminal and (now - self.last_line > SECONDS_BETWEEN_LINES or is_last):
+            self.last_line = now
+            left = (now - self.start) / (epoch - self.first_epoch) * (self.num_epochs - epoch)
+            ending = "" if is_last else f"; {left:.0f} s left"
+            self.say(f"epoch {epoch}/{self.num_epochs}: {text}{ending}")
+        if is_last:
+            self.is_under_way = False
+            self._stop_bar()
+
+    def _stop_bar(self) -> None:
+        if self.bar.live.is_started:  # else it would print an empty line
+            self.bar.stop()
+
+
+def describe(record: dict[str, Any]) -> str:
+    """The loss, and what validation found if this epoch had one."""
+    shown = {"valid_mrr": "valid MRR", "valid_hits@10": "Hits@10"}
+    found = [f"{shown[key]} {value:.4f}" for key, value in record.items() if key in shown]
+    return ", ".join([f"loss {record['loss']:.4f}", *found])

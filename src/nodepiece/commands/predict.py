@@ -1,0 +1,73 @@
+"""nodepiece predict: the likeliest answers to a question, by name."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from nodepiece.commands.console import count, err, out
+from nodepiece.commands.evaluate import RunArgument
+from nodepiece.commands.train import DeviceOption
+
+if TYPE_CHECKING:
+    from nodepiece.inference.run import Prediction
+
+
+def predict(
+    run: RunArgument,
+    head: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The node that a fact starts from.")
+    ] = None,
+    relation: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help='The relation, or "inverse of" one.'),
+    ] = None,
+    tail: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The node that a fact leads to.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many answers.")] = 10,
+    include_known: Annotated[
+        bool,
+        typer.Option("--include-known", help="Also answers that the run's facts state already."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON for other programs, and nothing else.")
+    ] = False,
+    device: DeviceOption = None,
+) -> None:
+    """Complete a fact: give two of --head, --relation and --tail, and get the third.
+
+    The likeliest answers come first. Only the order of the scores has a meaning.
+    """
+    from nodepiece.inference.run import load
+    from nodepiece.tasks.train import choose_device
+
+    opened = load(run, device=choose_device(device))
+    answers = opened.predict(
+        head=head, relation=relation, tail=tail, top=top, include_known=include_known
+    )
+    if as_json:
+        question = {"head": head, "relation": relation, "tail": tail}
+        content = question | {"answers": [answer.to_json() for answer in answers]}
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    out.print(f"\n{head or '?'} — {relation or '?'} — {tail or '?'}", style="bold")
+    out.print(answer_table(answers, with_known=include_known))
+    number = len(opened.known(head=head, relation=relation, tail=tail))
+    if number and not include_known:
+        err.print(f"{count(number, 'known answer')} left out; --include-known shows them")
+
+
+def answer_table(answers: "list[Prediction]", *, with_known: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", justify="right")
+    table.add_column("answer", overflow="fold")
+    table.add_column("score", justify="right")
+    if with_known:
+        table.add_column("known")
+    for place, answer in enumerate(answers, start=1):
+        cells = [str(place), answer.name, f"{answer.score:.3f}"]
+        table.add_row(*cells, *(["yes" if answer.is_known else ""] if with_known else []))
+    return table

@@ -1,0 +1,80 @@
+"""nodepiece demo: the whole story, here with models that learned for one epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numba
+import pytest
+import torch
+
+from nodepiece import Experiment, load, load_experiment
+from nodepiece.commands.demo import QUESTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.commands.conftest import Nodepiece
+
+
+@pytest.fixture(autouse=True)
+def one_epoch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def load_quick(name: str) -> Experiment:
+        return load_experiment(name, ["training.epochs=1"])
+
+    monkeypatch.setattr("nodepiece.settings.load_experiment", load_quick)
+    threads = torch.get_num_threads(), numba.get_num_threads()
+    yield
+    torch.set_num_threads(threads[0])
+    numba.set_num_threads(threads[1])
+
+
+def test_it_compares_three_models_answers_questions_and_leaves_a_run(nodepiece: Nodepiece) -> None:
+    ran = nodepiece("demo", "-o", "run")
+
+    assert ran.status == 0
+    rows = {line.split("  ")[0].strip(): line.split() for line in ran.out.splitlines()}
+    learned = load("run").evaluate().both
+    assert rows["NodePiece"][-1] == f"{learned.mrr:.3f}"
+    assert rows["popularity"][-1] == "0.126"
+    assert rows["a vector for every node"][5] == "20,472"
+    assert "3,222 facts about 831 nodes" in ran.out
+    assert "Europe@1" in ran.out and "shares most pieces with" in ran.out
+    for words, _ in QUESTIONS:
+        assert words in ran.out
+    assert "nodepiece predict run --head Kenya --relation 'has language'" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_a_run_that_is_there_is_kept(nodepiece: Nodepiece, run: Path) -> None:
+    before = (run / "model.safetensors").read_bytes()
+
+    ran = nodepiece("demo", "-o", run)
+
+    assert ran.status == 2
+    assert "holds a run already; choose another output" in ran.err
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("question", [question for _, question in QUESTIONS])
+def test_the_truth_of_every_question_is_in_the_test_facts_alone(
+    trained: Path, question: dict[str, str]
+) -> None:
+    run = load(trained)
+
+    truth = run.known(**question, splits=("test",))
+    assert truth
+    assert not set(truth) & set(run.known(**question, splits=("train", "valid")))
+
+
+def test_both_models_have_about_as_many_parameters(tmp_path: Path) -> None:
+    from nodepiece.data.embedded import load_countries
+    from nodepiece.tasks.link_prediction import build_model, make_tokens
+
+    dataset, sizes = load_countries(), []
+    for name in ("countries", "countries-shallow"):
+        experiment = load_experiment(name)
+        table = make_tokens(experiment, dataset, tmp_path / name)
+        sizes.append(build_model(experiment, dataset, table).num_parameters())
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.02)

@@ -1,0 +1,49 @@
+"""nodepiece evaluate: the same numbers as after training, and those of other splits."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.commands.conftest import Nodepiece
+
+
+def test_it_finds_what_training_found(nodepiece: Nodepiece, trained: Path) -> None:
+    ran = nodepiece("evaluate", trained, "--json", "--per-relation", "--device", "cpu")
+
+    assert ran.status == 0
+    found, told = json.loads((trained / "metrics.json").read_text()), json.loads(ran.out)
+    assert told["split"] == "test"
+    for key in ("mrr", "hits@1", "hits@10", "mean_rank", "head", "tail", "relations"):
+        assert told[key] == found[key]
+
+
+def test_relations_are_named_and_told_only_when_asked_for(
+    nodepiece: Nodepiece, trained: Path
+) -> None:
+    assert "relations" not in json.loads(nodepiece("evaluate", trained, "--json").out)
+    assert "has currency" not in nodepiece("evaluate", trained).out
+    ran = nodepiece("evaluate", trained, "--per-relation")
+    names = [line.split("0.")[0].strip() for line in ran.out.splitlines() if "0." in line]
+    assert names[:4] == ["all ranks", "head", "tail", "near"]  # the most frequent relation first
+    assert "has currency" in names
+
+
+def test_the_table_has_a_row_for_each_side(nodepiece: Nodepiece, trained: Path) -> None:
+    ran = nodepiece("evaluate", trained, "--split", "valid")
+
+    rows = {line.split("0.")[0].strip(): line.split() for line in ran.out.splitlines()}
+    both = json.loads((trained / "metrics.json").read_text())["valid"]
+    assert f"{both['mrr']:.3f}" in rows["all ranks"]
+    assert rows["head"][-1] == rows["tail"][-1] == "165"
+    assert "ranking the valid facts" in ran.err
+
+
+def test_an_unknown_split_is_refused(nodepiece: Nodepiece, trained: Path) -> None:
+    ran = nodepiece("evaluate", trained, "--split", "tset")
+
+    assert ran.status == 2
+    assert "unknown split 'tset'; it is one of train, valid, test" in ran.err

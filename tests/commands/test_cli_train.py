@@ -1,0 +1,253 @@
+"""nodepiece train: from an experiment to a run folder, stopped and resumed on the way."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nodepiece.commands.epochs import EpochProgress
+
+if TYPE_CHECKING:
+    from tests.commands.conftest import Nodepiece
+
+ONE_EPOCH = ("--set", "training.epochs=1", "--set", "encoder.dim=16", "--device", "cpu")
+RUN_FILES = {
+    "checkpoint.safetensors",
+    "config.toml",
+    "facts",
+    "history.jsonl",
+    "metrics.json",
+    "model.safetensors",
+    "names",
+    "vocabulary",
+}
+
+
+def metrics_of(folder: Path) -> dict[str, Any]:
+    """What must not depend on when and how often a run was stopped."""
+    metrics = json.loads((folder / "metrics.json").read_text())
+    return {key: value for key, value in metrics.items() if key not in ("seconds", "command")}
+
+
+def own_graph(folder: Path, *splits: str) -> Path:
+    """ada, bob and cy know each other in a circle; a minimal experiment on it."""
+    (folder / "mine").mkdir()
+    facts = ["ada\tknows\tbob\n", "bob\tknows\tcy\n", "cy\tknows\tada\n"]
+    (folder / "mine" / "train.tsv").write_text("".join(facts))
+    for split in splits:
+        (folder / "mine" / f"{split}.tsv").write_text("bob\tknows\tada\n")
+    experiment = folder / "mine.toml"
+    experiment.write_text(
+        'dataset = "mine"\nextends = "countries"\n'
+        "[tokenizer]\nnum_anchors = 2\nanchors_per_node = 1\n[training]\nepochs = 1\n"
+    )
+    return experiment
+
+
+def test_it_writes_a_run_folder_and_tells_the_result(nodepiece: Nodepiece) -> None:
+    ran = nodepiece("train", "countries", "-o", "run", *ONE_EPOCH)
+
+    assert ran.status == 0
+    assert {path.name for path in Path("run").iterdir()} == RUN_FILES
+    found = json.loads(Path("run/metrics.json").read_text())
+    assert f"countries: test MRR {found['mrr']:.4f}, Hits@1 {found['hits@1']:.4f}" in ran.out
+    assert "nodepiece predict run --head X --relation R" in ran.out
+    assert "831 nodes, 3,222 facts to learn from, 165 for valid, 165 for test" in ran.err
+    assert "epoch 1/1: loss" in ran.err
+
+
+def test_the_run_folder_has_the_name_of_the_experiment_unless_given(nodepiece: Nodepiece) -> None:
+    assert nodepiece("train", "countries", *ONE_EPOCH).status == 0
+    assert Path("runs/countries/model.safetensors").is_file()
+
+
+def test_the_experiments_are_listed_with_what_they_are(nodepiece: Nodepiece) -> None:
+    ran = nodepiece("train", "--list")
+
+    assert ran.status == 0
+    assert "fb15k-237-paper " in ran.out
+    assert "The embedded graph of countries" in ran.out
+
+
+def test_without_an_experiment_the_known_ones_are_listed(nodepiece: Nodepiece) -> None:
+    ran = nodepiece("train")
+
+    assert ran.status == 2
+    assert "wn18rr-paper-no-distances" in ran.err
+    assert ran.err.splitlines()[-1].startswith("error: say which EXPERIMENT to train")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("contries", "contries is neither a TOML file nor a known experiment; did you mean count"),
+        ("xyz", "known: codex-l-paper"),
+        ("mine.toml", "there is no experiment file mine.toml"),
+    ],
+)
+def test_an_unknown_experiment_is_refused_with_the_known_ones(
+    nodepiece: Nodepiece, name: str, sentence: str
+) -> None:
+    ran = nodepiece("train", name)
+
+    assert ran.status == 2
+    assert sentence in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--set", "training.epoch=5"], "unknown setting 'training.epoch'; known are batch_size"),
+        (["--set", "training.epochs"], "--set takes KEY=VALUE, such as training.epochs=5"),
+        (["--set", "training.epochs=many"], "training.epochs must be int, got 'many'"),
+        (["--device", "toaster"], "unknown device 'toaster'"),
+        (["--data", "nowhere", "--set", "dataset=umls"], "the data folder nowhere does not exist"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    nodepiece: Nodepiece, options: list[str], sentence: str
+) -> None:
+    ran = nodepiece("train", "countries", "-o", "run", *options)
+
+    assert ran.status == 2
+    assert sentence in ran.err
+    assert not Path("run").exists()
+
+
+def test_a_dataset_that_is_not_there_is_named_with_the_way_to_get_it(nodepiece: Nodepiece) -> None:
+    ran = nodepiece("train", "fb15k-237-paper", "-o", "run")
+
+    assert ran.status == 2
+    assert "`nodepiece datasets fetch fb15k-237`" in ran.err
+    assert not Path("run").exists()
+
+
+def test_a_folder_of_ones_own_needs_two_lines(nodepiece: Nodepiece, tmp_path: Path) -> None:
+    experiment = own_graph(tmp_path, "valid", "test")
+
+    ran = nodepiece("train", experiment, "-o", "run")
+
+    assert ran.status == 0
+    assert "mine: test MRR" in ran.out
+
+
+def test_without_test_facts_it_trains_and_says_that_nothing_was_judged(
+    nodepiece: Nodepiece, tmp_path: Path
+) -> None:
+    experiment = own_graph(tmp_path)
+
+    ran = nodepiece("train", experiment, "-o", "run", "--set", "training.validate_every=0")
+
+    assert ran.status == 0
+    assert "mine: no test facts, so it was not evaluated" in ran.out
+    assert nodepiece("predict", "run", "--head", "ada", "--relation", "knows").status == 0
+    assert "run has no test facts; choose another split" in nodepiece("evaluate", "run").err
+
+
+def test_validating_without_facts_is_refused_before_the_work(
+    nodepiece: Nodepiece, tmp_path: Path
+) -> None:
+    ran = nodepiece("train", own_graph(tmp_path), "-o", "run")
+
+    assert ran.status == 2
+    assert "no validation facts" in ran.err
+    assert "training.validate_every = 0" in ran.err
+    assert not Path("run").exists()
+
+
+def test_a_run_is_not_replaced_by_mistake(nodepiece: Nodepiece, run: Path) -> None:
+    before = (run / "model.safetensors").read_bytes()
+
+    ran = nodepiece("train", "countries", "-o", run, *ONE_EPOCH)
+
+    assert ran.status == 2
+    assert "holds a run already; go on with it (--resume), replace it (--overwrite)" in ran.err
+    assert (run / "model.safetensors").read_bytes() == before
+    assert nodepiece("train", "countries", "-o", run, "--overwrite", *ONE_EPOCH).status == 0
+    assert (run / "model.safetensors").read_bytes() != before
+
+
+def test_a_folder_of_something_else_is_refused_before_the_work(nodepiece: Nodepiece) -> None:
+    Path("photos").mkdir()
+    Path("photos/one.jpg").write_text("precious")
+
+    ran = nodepiece("train", "countries", "-o", "photos")
+
+    assert ran.status == 2
+    assert "photos exists and is not a run (it has no config.toml)" in ran.err
+    assert "facts to learn from" not in ran.err
+
+
+@pytest.fixture
+def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is pressed in the middle of the first epoch, once."""
+    on_step = EpochProgress.on_step
+    pressed: list[int] = []
+
+    def press(self: EpochProgress, epoch: int, done: int, total: int) -> None:
+        on_step(self, epoch, done, total)
+        if not pressed:
+            pressed.append(epoch)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(EpochProgress, "on_step", press)
+
+
+SETTINGS = ("--set", "training.epochs=3", "--set", "encoder.dim=16", "--device", "cpu")
+
+
+def test_stopped_after_an_epoch_and_resumed_it_ends_where_it_would_have(
+    nodepiece: Nodepiece, ctrl_c: None
+) -> None:
+    stopped = nodepiece("train", "countries", "-o", "run", *SETTINGS)
+
+    assert stopped.status == 130
+    assert "stopping after this epoch; press Ctrl-C again to stop at once" in stopped.err
+    assert stopped.err.splitlines()[-1] == (
+        "stopped after the epoch; go on with: nodepiece train countries --resume -o run "
+        "--set training.epochs=3 --set encoder.dim=16"
+    )
+    assert "Traceback" not in stopped.err
+    assert len(Path("run/history.jsonl").read_text().splitlines()) == 1
+    unfinished = nodepiece("predict", "run", "--head", "Kenya", "--relation", "borders")
+    assert unfinished.status == 2
+    assert "run holds no trained model yet; finish it with: nodepiece train" in unfinished.err
+    assert nodepiece("train", "countries", "--resume", "-o", "run", *SETTINGS).status == 0
+    assert nodepiece("train", "countries", "-o", "whole", *SETTINGS).status == 0
+    assert metrics_of(Path("run")) == metrics_of(Path("whole"))
+    assert len(Path("run/history.jsonl").read_text().splitlines()) == 3
+
+
+def test_the_second_ctrl_c_stops_at_once(
+    nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_step = EpochProgress.on_step
+
+    def press(self: EpochProgress, epoch: int, done: int, total: int) -> None:
+        on_step(self, epoch, done, total)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(EpochProgress, "on_step", press)
+    ran = nodepiece("train", "countries", "-o", "run", *ONE_EPOCH)
+
+    assert ran.status == 130
+    assert ran.err.splitlines()[-1].startswith("stopped before the end")
+    assert not Path("run/checkpoint.safetensors").exists()
+
+
+def test_resuming_with_other_settings_is_refused(nodepiece: Nodepiece, run: Path) -> None:
+    ran = nodepiece("train", "countries", "--resume", "-o", run, "--set", "training.epochs=3")
+
+    assert ran.status == 2
+    assert "holds a run with other settings" in ran.err
+
+
+def test_curves_for_tensorboard_are_written(nodepiece: Nodepiece) -> None:
+    pytest.importorskip("tensorboard")
+
+    assert nodepiece("train", "countries", "--tensorboard", "curves", *ONE_EPOCH).status == 0
+    assert list(Path("curves/countries").glob("events.*"))
