@@ -23,7 +23,7 @@ class DecoderSettings:
     """How vectors become scores."""
 
     kind: str = "rotate"  # a name in DECODERS
-    query_dropout: float = 0.0  # on head vectors before they are scored, in [0, 1)
+    query_dropout: float = 0.0  # on heads that are scored against all nodes, in [0, 1)
     node_norm: bool = False  # BatchNorm on the node vectors
 
     def __post_init__(self) -> None:

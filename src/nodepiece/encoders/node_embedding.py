@@ -52,7 +52,8 @@ class NodePieceEmbedding(nn.Module):
 
     Called like nn.Embedding: ids of any shape give vectors of that shape and `dim`. `all_nodes()`
     gives every node's vector at once. `tables.relations` are the relations' own vectors, shared
-    with a decoder that wants them.
+    with a decoder that wants them. Dropout draws from `generator`; a model moved to a GPU needs one
+    there (`use_generator`).
     """
 
     def __init__(

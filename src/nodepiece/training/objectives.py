@@ -25,7 +25,10 @@ def loss_against_all(model: LinkModel, batch: QueryBatch, settings: TrainingSett
 def loss_of_answers(
     model: LinkModel, batch: QueryBatch, vectors: Tensor, settings: TrainingSettings
 ) -> Tensor:
-    """What is asked of the facts themselves: their relation, and small vectors (N3)."""
+    """What is asked of the facts themselves: their relation, and small vectors (N3).
+
+    Each number of a vector counts by itself, also where two of them are one complex number.
+    """
     rows, tails = batch.answers
     heads, relations = batch.heads[rows], batch.relations[rows]
     weight = batch.weight / batch.weight.sum()
