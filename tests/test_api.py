@@ -71,3 +71,34 @@ def test_the_whole_way_in_python(tmp_path: Path) -> None:
         ["bob@1", "inverse of knows", "[PAD]"],
     ]
     assert nodepiece.describe_tokens(again).distance_histogram == {0: 1, 1: 2}
+
+
+def test_listing_datasets_does_without_torch() -> None:
+    loaded = modules_after(
+        "import sys\nfrom nodepiece.cli import app\nsys.argv = ['nodepiece', 'datasets']\n"
+        "app(sys.argv[1:], standalone_mode=False)"
+    )
+
+    assert "nodepiece.data.inventory" in loaded
+    assert "torch" not in loaded
+
+
+def test_training_and_asking_in_python(tmp_path: Path) -> None:
+    overrides = ["training.epochs=1", "encoder.dim=8"]
+
+    run = nodepiece.train("countries", tmp_path / "run", overrides=overrides, device="cpu")
+    again = nodepiece.load(tmp_path / "run")
+
+    answers = run.predict(head="Kenya", relation="borders", top=3)
+    assert [answer.is_known for answer in answers] == [False] * 3
+    assert again.predict(head="Kenya", relation="borders", top=3) == answers
+    assert "Uganda" in again.known(head="Kenya", relation="borders", splits=["train"])
+    assert again.known(head="Libya", relation="has language", splits=["train"]) == []
+    assert again.known(head="Libya", relation="has language") == ["Arabic"]
+
+
+def test_overrides_do_not_go_with_a_record(tmp_path: Path) -> None:
+    experiment = nodepiece.load_experiment("countries")
+
+    with pytest.raises(nodepiece.InputError, match=r"dataclasses\.replace"):
+        nodepiece.train(experiment, tmp_path / "run", overrides=["training.epochs=1"])

@@ -38,9 +38,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the shell examples were run, with the sources at hand as in a clone."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "src").symlink_to(ROOT / "src")
-    commands, example = blocks("sh")
+    commands, tokenizing, training = blocks("sh")
     assert all(line.startswith("make ") for line in commands.splitlines())
-    run("bash", "-e", "-c", example, folder=folder)
+    for example in (tokenizing, training):
+        run("bash", "-e", "-c", example, folder=folder)
     return folder
 
 
@@ -51,11 +52,28 @@ def test_the_shell_example_leaves_what_it_names(folder: Path) -> None:
 
 
 def test_the_python_example_prints_what_is_shown(folder: Path) -> None:
-    (program,), (shown,) = blocks("python"), blocks("text")
+    (program, _), (shown,) = blocks("python"), blocks("text")
 
     printed = run(sys.executable, "-c", program, folder=folder)
 
     assert lines(printed) == lines(shown)
+
+
+def test_the_example_of_training_leaves_a_run_that_answers(folder: Path) -> None:
+    assert (folder / "run" / "metrics.json").is_file()
+    assert len((folder / "run" / "history.jsonl").read_text().splitlines()) == 10
+    asked = 'nodepiece predict run --head Kenya --relation "has language" --top 3'
+
+    assert len(lines(run("bash", "-c", asked, folder=folder))) == 7  # question, heading, answers
+
+
+def test_the_python_example_of_training_prints_answers_and_the_mrr(folder: Path) -> None:
+    _, program = blocks("python")
+
+    printed = lines(run(sys.executable, "-c", program, folder=folder))
+
+    assert len(printed) == 4
+    assert 0 < float(printed[-1]) < 1
 
 
 def test_the_console_example_prints_what_is_shown(folder: Path) -> None:

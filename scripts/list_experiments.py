@@ -1,0 +1,99 @@
+"""Write docs/experiments.md: the experiments that come along, the paper's rows, what was measured.
+
+python scripts/list_experiments.py
+"""
+
+import json
+from pathlib import Path
+
+from nodepiece.settings import Experiment, describe_experiment, experiment_names, load_experiment
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "experiments.md"
+INTRODUCTION = """# Experiments
+
+Every experiment is a TOML file in [`src/nodepiece/experiments`](../src/nodepiece/experiments) and
+is run by its name:
+
+```sh
+nodepiece datasets fetch fb15k-237
+nodepiece train fb15k-237-paper -o runs/fb15k-237-paper
+```
+
+`nodepiece train --list` shows this list on the command line. The run folder then holds the result
+(`metrics.json`) and all settings, defaults included (`config.toml`). `--set training.epochs=5`
+changes one of them for a run; a TOML file of your own with `extends = "fb15k-237-paper"` changes
+some for good.
+
+"Table 2" and "Table 3" are the paper's tables of transductive link prediction, "Relation
+prediction" the table of its appendix. Numbers in the last column are the paper's, those in
+"measured" are ours: MRR / Hits@10 on the test facts, from [`results`](../results), where each file
+has the command that gives it again. This page is written by `python scripts/list_experiments.py`.
+"""
+TITLES = {
+    "fb15k-237": "FB15k-237",
+    "wn18rr": "WN18RR",
+    "codex-l": "CoDEx-L",
+    "codex-m": "CoDEx-M",
+    "codex-s": "CoDEx-S",
+    "yago3-10": "YAGO3-10",
+    "countries": "The graph of countries",
+}
+TABLES = {"fb15k-237": "Table 2", "wn18rr": "Table 2", "codex-l": "Table 3", "yago3-10": "Table 3"}
+ABLATIONS = {
+    "-no-relations": "no rel. context",
+    "-no-distances": "no distances",
+    "-relations-only": "no anchors, rels only",
+}
+
+
+def page() -> str:
+    experiments = [load_experiment(name) for name in experiment_names()]
+    parts = [INTRODUCTION]
+    for dataset, title in TITLES.items():
+        parts.append(
+            f"## {title}\n\n"
+            "| experiment | row of the paper | measured | what it is |\n|---|---|---|---|"
+        )
+        mine = [experiment for experiment in experiments if experiment.dataset == dataset]
+        parts += [row(experiment) for experiment in sorted(mine, key=order)] + [""]
+    return "\n".join(parts)
+
+
+def order(experiment: Experiment) -> tuple[bool, bool, bool, str]:
+    """The paper's models with their ablations, our own, shallow ones, relation prediction."""
+    name = experiment.name
+    return "relations-paper" in name, "rotate" in name, "best" in name, name
+
+
+def row(experiment: Experiment) -> str:
+    name = experiment.name
+    link = f"[`{name}`](../src/nodepiece/experiments/{name}.toml)"
+    cells = (link, row_of_the_paper(experiment), measured(name), describe_experiment(name))
+    return f"| {' | '.join(cells)} |"
+
+
+def row_of_the_paper(experiment: Experiment) -> str:
+    name, table = experiment.name, TABLES.get(experiment.dataset)
+    if table is None or name.endswith("-best"):
+        return "-"
+    if experiment.task == "relation-prediction":
+        table = "Relation prediction"
+    if name.endswith("-rotate-small"):
+        return f"{table}: RotatE (20d)" if table == "Table 3" else "-"
+    if name.endswith("-rotate"):
+        return f"{table}: RotatE"
+    ablation = next((words for end, words in ABLATIONS.items() if name.endswith(end)), None)
+    return f"{table}: {ablation or 'NodePiece + RotatE'}"
+
+
+def measured(name: str) -> str:
+    path = ROOT / "results" / f"{name}.json"
+    if not path.is_file():
+        return "-"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return f"[{found['mrr']:.3f} / {found['hits@10']:.3f}](../results/{name}.json)"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
