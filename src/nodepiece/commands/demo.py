@@ -32,8 +32,8 @@ NUM_ANSWERS = 3
 
 # In words, and the fact with one part left out. The truth is in the test facts.
 QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
-    ("Which currency does Martinique use?", {"head": "Martinique", "relation": "has currency"}),
-    ("Which country borders Portugal?", {"relation": "borders", "tail": "Portugal"}),
+    ("Which language is spoken in Libya?", {"head": "Libya", "relation": "has language"}),
+    ("Which other country borders Germany?", {"relation": "borders", "tail": "Germany"}),
     ("How is Canada related to the United States?", {"head": "Canada", "tail": "United States"}),
 )
 
