@@ -69,7 +69,7 @@ def parse_options() -> argparse.Namespace:
         "--pykeen-steps", type=int, default=3, help="0: leave PyKEEN out (%(default)s)"
     )
     parser.add_argument(
-        "--pykeen-facts", type=int, default=128, help="that PyKEEN ranks (%(default)s)"
+        "--pykeen-facts", type=int, default=128, help="that PyKEEN ranks, in 128s (%(default)s)"
     )
     parser.add_argument(
         "--threads", type=int, default=os.cpu_count(), help="default: all (%(default)s)"
@@ -82,6 +82,8 @@ def parse_options() -> argparse.Namespace:
     for option in ("steps", "pykeen_facts", "threads"):
         if getattr(options, option) < 1:
             parser.error(f"--{option.replace('_', '-')} must be at least 1")
+    if options.pykeen_facts % 128:
+        parser.error("--pykeen-facts must be a multiple of 128: part of a batch takes as long")
     return options
 
 
