@@ -10,9 +10,10 @@ the size it chooses and in larger ones, which suit it better.
 Equal are the graph and its inverses, the numbers of anchors, tokens and parameters (to 0.3 %), the
 two-layer MLP and its dropout, RotatE with the L2 norm, loss, smoothing, margin, negatives, batch
 and Adam. PyKEEN differs in that it has no distances and no [DISCONNECTED], breaks ties in its own
-way, brings relations to unit modulus after each step rather than inside it, and replaces head
-or tail of a fact at random where we replace each in half of the negatives. The weights are those
-at the start: neither library takes more or less time for better ones.
+way, brings relations to unit modulus after each step rather than inside it, replaces the heads in
+one half of a batch and the tails in the other where we do both for every fact, and encodes a node
+that a batch names several times once, where we do so each time. The weights are those at the
+start: neither library takes more or less time for better ones.
 
 Writes results/training-CASE.json; a measurement that ran out of memory says so there.
 """
