@@ -1,4 +1,4 @@
-"""PageRank by power iteration."""
+"""PageRank by accelerated power iteration."""
 
 import numpy as np
 from numba import njit, prange
@@ -16,28 +16,33 @@ def pagerank(
 ) -> FloatArray:
     """The PageRank of every node on the graph with inverses: (num_nodes,), summing to 1.
 
-    Iterates r <- (1 - damping) / N + damping * (what each node receives) until the sum of the
-    changes falls below `tolerance`. Everything is float64 and every node adds up its own
-    neighbours in one order, so a hub of any degree neither drifts nor depends on threads. Nodes
-    without edges spread their rank over all nodes. Starts from the degrees, where the walk
-    without jumps would end, which saves about half of the iterations on real graphs.
+    Solves r = 1 + damping * (what each node receives of r) and divides by the sum; a node without
+    edges spreads its rank over all nodes, which changes nothing but that sum. Edges lead both
+    ways, so the eigenvalues of the walk are real and Chebyshev's acceleration of the power
+    iteration applies: the error falls by 0.56 an iteration instead of 0.85 (damping 0.85), at
+    the same cost. It ends when the changes fall below `tolerance`, as a share of all rank.
+
+    Everything is float64 and every node adds up its own neighbours in one order, so a hub of
+    any degree neither drifts nor depends on threads.
     """
     num_nodes = adjacency.num_nodes
     if num_nodes == 0:
         return np.empty(0)
     degrees = adjacency.degrees.astype(np.float64)
-    rank = (degrees + 1) / (degrees + 1).sum()
     chunks = adjacency.chunks(np.arange(num_nodes, dtype=np.int32))
-    is_dangling = degrees == 0
-    share_of = np.where(is_dangling, 0, 1 / np.maximum(degrees, 1))
+    share_of = damping / np.maximum(degrees, 1)
+    rank = 1 + degrees * (damping / (1 - damping) * num_nodes / max(1, degrees.sum()))
+    previous, weight = rank, 1.0  # the first step is a plain one
     for _ in range(max_iterations):
         received = _receive(adjacency.offsets, adjacency.neighbours, chunks, rank * share_of)
-        received += rank[is_dangling].sum() / num_nodes
-        new_rank = damping * received + (1 - damping) / num_nodes
-        change = np.abs(new_rank - rank).sum()
-        rank = new_rank
-        if change < tolerance:
+        received += 1
+        received -= previous
+        received *= weight
+        received += previous
+        previous, rank = rank, received
+        if np.abs(rank - previous).sum() < tolerance * rank.sum():
             break
+        weight = 1 / (1 - damping**2 * weight / (2 if weight == 1.0 else 4))
     return rank / rank.sum()
 
 
