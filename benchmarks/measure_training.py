@@ -29,6 +29,7 @@ from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.link_prediction import Judge, build_model
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
+from nodepiece.training.memory import keep_freed_memory
 from nodepiece.training.trainer import Trainer
 
 LARGE_BATCH = 128  # facts that PyKEEN ranks at a time, where it is not left to itself
@@ -60,6 +61,7 @@ def train(experiment: Experiment, dataset: Dataset, num_steps: int) -> Measured:
     generator = torch.Generator().manual_seed(experiment.seed)
     use_generator(model, generator)
     edges = torch.tensor(with_inverses(dataset.train))
+    keep_freed_memory()  # as `nodepiece train` does
     trainer = Trainer(model, edges, experiment.training, generator=generator)
     clock = Clock(num_warm_up=3, num_steps=num_steps)
     with suppress(EnoughSteps):

@@ -19,6 +19,7 @@ SIZES = {
     "no relations": {"relations_per_node": 0},
     "no relations, no distances": {"relations_per_node": 0, "distances": False},
     "no anchors": {"anchors_per_node": 0},
+    "fewer distances than anchors": {"anchors_per_node": 8},
 }
 
 

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from nodepiece.encoders.bag_sum import Bags, bag_sum, bags_of_width
 from nodepiece.encoders.parameters import Dropout, linear
@@ -15,6 +16,10 @@ class MLPEncoder(nn.Module):
     not be done node by node: W [e_1; ...; e_n] = sum over positions p of W_p e_p, and there are
     few different pieces. `factorized` computes W_p e for every piece and position once and adds
     up rows; `forward` is the plain way. They give the same numbers up to rounding.
+
+    Anchors come nearest first, so the distances of a node are told by how many anchors are within
+    each: where there are fewer distances than anchors a node, `factorized` adds up a row for
+    each distance instead of one for each anchor.
     """
 
     def __init__(
@@ -44,8 +49,8 @@ class MLPEncoder(nn.Module):
     def products(self, vectors: PieceVectors) -> Tensor:
         """W_p e for all pieces e at all their positions p: (num_products, hidden_dim).
 
-        Rows: anchor a at position p is a * k + p; distances follow in the same way, then
-        relations with m positions.
+        Rows: anchor a at position p is a * k + p; distances follow in the same way, or as
+        `distance_steps`, then relations with m positions.
         """
         k, dim = self.counts.anchors_per_node, self.dim
         weight = self.hidden.weight.view(self.hidden_dim, -1, dim).permute(2, 1, 0)
@@ -53,9 +58,30 @@ class MLPEncoder(nn.Module):
         for_relations = weight[:, k:].reshape(dim, -1)
         products = [vectors.anchors @ for_anchors]
         if vectors.distances is not None:
-            products.append(vectors.distances @ for_anchors)
+            of_distances = vectors.distances @ for_anchors
+            products.append(self.distance_steps(of_distances) if self.by_steps else of_distances)
         products.append(vectors.relations @ for_relations)
         return torch.cat([product.reshape(-1, self.hidden_dim) for product in products])
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether rows for distances are those of `distance_steps`."""
+        return 0 < self.counts.num_distances <= self.counts.anchors_per_node
+
+    def distance_steps(self, products: Tensor) -> Tensor:
+        """Rows that say how many anchors are within each distance.
+
+        products: (num_distances, k * hidden_dim), W_p e for distance e at position p. With
+        before(e, p) = sum of W_q e over q < p, and n(e) anchors within e, those of distance e
+        add before(e, n(e)) - before(e, n(e - 1)). Sorted by n: before(last, k), which is row 0,
+        plus, for all but the last, before(e, n(e)) - before(e + 1, n(e)), row 1 + e (k + 1) + n(e).
+        """
+        num_distances, k = self.counts.num_distances, self.counts.anchors_per_node
+        products = products.view(num_distances, k, self.hidden_dim)
+        exact = products.to(torch.promote_types(products.dtype, torch.float32))  # sums cancel below
+        before = pad(exact.cumsum(dim=1), (0, 0, 1, 0))
+        steps = (before[:-1] - before[1:]).flatten(end_dim=1)
+        return torch.cat([before[-1:, -1], steps]).to(products.dtype)
 
     def product_rows(self, tokens: Tokens) -> Bags:
         """Which rows of `products` add up to the hidden layer of each node."""
@@ -65,7 +91,15 @@ class MLPEncoder(nn.Module):
         position = torch.arange(max(k, m), device=device, dtype=torch.int32)
         columns = [tokens.anchors * k + position[:k]]
         num_rows = (counts.num_anchors + 2) * k
-        if tokens.distances is not None:
+        if tokens.distances is not None and self.by_steps:
+            num_steps = counts.num_distances - 1
+            distance = torch.arange(num_steps, device=device, dtype=torch.int32)
+            each = distance.expand(len(tokens.distances), -1).contiguous()
+            within = torch.searchsorted(tokens.distances, each, right=True, out_int32=True)
+            step_rows = num_rows + 1 + distance * (k + 1) + within  # (batch, num_steps)
+            columns += [torch.full_like(step_rows[:, :1], num_rows), step_rows]
+            num_rows += 1 + num_steps * (k + 1)
+        elif tokens.distances is not None:
             columns.append(num_rows + tokens.distances * k + position[:k])
             num_rows += counts.num_distances * k
         columns.append(num_rows + tokens.relations * m + position[:m])

@@ -12,6 +12,7 @@ from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.link_prediction import RunOptions, run_experiment
 from nodepiece.training.loop import Watcher
+from nodepiece.training.memory import keep_freed_memory
 
 
 def train_experiment(
@@ -32,6 +33,8 @@ def train_experiment(
     dataset = open_dataset(experiment.dataset, data=data)
     say(describe(dataset))
     chosen = choose_device(device)
+    if chosen.type == "cpu":
+        keep_freed_memory()
     options = RunOptions(
         folder,
         chosen,
