@@ -63,7 +63,8 @@ def test_the_whole_way_in_python(tmp_path: Path) -> None:
     vocabulary = nodepiece.fit_vocabulary(graph, settings, rng=rng)
     table = nodepiece.tokenize(graph, vocabulary, rng=rng)
     nodepiece.save_tokens(table, tmp_path / "vocabulary")
-    again = nodepiece.load_tokens(tmp_path / "vocabulary", graph=graph)
+    again = nodepiece.load_tokens(str(tmp_path / "vocabulary"), graph=graph)
+    nodepiece.export_tokens(again, str(tmp_path / "tokens.parquet"))
 
     assert [again.pieces(node) for node in range(3)] == [
         ["bob@1", "knows", "[PAD]"],
@@ -71,6 +72,7 @@ def test_the_whole_way_in_python(tmp_path: Path) -> None:
         ["bob@1", "inverse of knows", "[PAD]"],
     ]
     assert nodepiece.describe_tokens(again).distance_histogram == {0: 1, 1: 2}
+    assert (tmp_path / "tokens.parquet").is_file()
 
 
 def test_listing_datasets_does_without_torch() -> None:

@@ -226,6 +226,26 @@ def test_an_array_of_another_shape_or_type_is_refused_by_its_name(saved: Path, n
             load_tokens(saved)
 
 
+@pytest.mark.parametrize(
+    ("name", "position", "value"),
+    [
+        ("anchors.npy", 2, 40),
+        ("anchors.npy", 2, -1),
+        ("tokens/relation_sets_offsets.npy", 0, 1),
+        ("tokens/relation_sets_offsets.npy", 5, 2**40),
+        ("tokens/relation_sets_offsets.npy", 5, -1),
+    ],
+)
+def test_ids_outside_the_graph_and_offsets_that_do_not_ascend_are_refused(
+    saved: Path, name: str, position: int, value: int
+) -> None:
+    array = np.load(saved / name)
+    array[position] = value
+    np.save(saved / name, array)
+    with pytest.raises(InputError, match=f"{name} is damaged or incomplete"):
+        load_tokens(saved)
+
+
 @pytest.mark.parametrize("name", ARRAYS)
 def test_an_array_of_objects_is_refused_unread(saved: Path, name: str) -> None:
     array = np.load(saved / name)

@@ -25,7 +25,7 @@ SCHEMA = pa.schema(
 )
 
 
-def export_tokens(table: TokenTable, path: Path) -> None:
+def export_tokens(table: TokenTable, path: str | Path) -> None:
     """Write one row for each node, in the order of ids: its name and its pieces by name.
 
     Lists hold pieces only: [PAD] is left out, and a [DISCONNECTED] node has no anchors and no
@@ -33,7 +33,7 @@ def export_tokens(table: TokenTable, path: Path) -> None:
     is null where the vocabulary was made without distances. The file appears when it is whole.
     """
     with (
-        atomic_file(path) as partial,
+        atomic_file(Path(path)) as partial,
         pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer,
     ):
         for batch in named_rows(table):

@@ -39,15 +39,15 @@ HEADER_FIELDS = {
 }
 
 
-def save_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
+def save_vocabulary(vocabulary: Vocabulary, folder: str | Path) -> None:
     """Write a vocabulary without tokens; an earlier vocabulary in `folder` is replaced whole."""
-    with atomic_folder(folder, marker=HEADER) as partial:
+    with atomic_folder(Path(folder), marker=HEADER) as partial:
         write_vocabulary(vocabulary, partial)
 
 
-def save_tokens(table: TokenTable, folder: Path) -> None:
+def save_tokens(table: TokenTable, folder: str | Path) -> None:
     """Write a vocabulary and the tokens of all nodes; an earlier one is replaced whole."""
-    with atomic_folder(folder, marker=HEADER) as partial:
+    with atomic_folder(Path(folder), marker=HEADER) as partial:
         write_vocabulary(table.vocabulary, partial)
         write_tokens(table, partial)
 
@@ -79,11 +79,15 @@ def write_tokens(table: TokenTable, folder: Path) -> None:
     np.save(tokens / "relation_sets_values.npy", table.relation_sets.values)
 
 
-def load_vocabulary(folder: Path, *, graph: KnowledgeGraph | None = None) -> Vocabulary:
+def load_vocabulary(folder: str | Path, *, graph: KnowledgeGraph | None = None) -> Vocabulary:
     """Read a vocabulary; given a graph, refuse one that was made for other names."""
+    folder = Path(folder)
     header = read_header(folder)
+    anchors = load_array(folder / "anchors.npy", (header["num_anchors"],), np.int32)
+    if ((anchors < 0) | (anchors >= header["num_nodes"])).any():
+        raise damaged(folder / "anchors.npy", "it names nodes outside the graph")
     vocabulary = Vocabulary(
-        load_array(folder / "anchors.npy", (header["num_anchors"],), np.int32),
+        anchors,
         header["num_relations"],
         header["num_nodes"],
         header["fingerprint"],
@@ -97,8 +101,9 @@ def load_vocabulary(folder: Path, *, graph: KnowledgeGraph | None = None) -> Voc
     return vocabulary
 
 
-def load_tokens(folder: Path, *, graph: KnowledgeGraph | None = None) -> TokenTable:
+def load_tokens(folder: str | Path, *, graph: KnowledgeGraph | None = None) -> TokenTable:
     """Read a vocabulary and its token table; the arrays stay on disk until they are touched."""
+    folder = Path(folder)
     vocabulary = load_vocabulary(folder, graph=graph)
     tokens = folder / "tokens"
     if not tokens.is_dir():
@@ -106,6 +111,8 @@ def load_tokens(folder: Path, *, graph: KnowledgeGraph | None = None) -> TokenTa
     num_nodes, settings = vocabulary.num_nodes, vocabulary.settings
     anchors_shape = (num_nodes, settings.anchors_per_node)
     offsets = load_array(tokens / "relation_sets_offsets.npy", (num_nodes + 1,), np.int64)
+    if offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any():  # kernels follow them unchecked
+        raise damaged(tokens / "relation_sets_offsets.npy", "the offsets do not ascend from 0")
     values = load_array(tokens / "relation_sets_values.npy", (int(offsets[-1]),), np.int32)
     return TokenTable(
         vocabulary,
