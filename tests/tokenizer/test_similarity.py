@@ -10,7 +10,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.tokenizer import export
 from nodepiece.tokenizer.settings import TokenizerSettings
-from nodepiece.tokenizer.similarity import count_sharing, shared_pieces
+from nodepiece.tokenizer.similarity import count_sharing, nodes_sharing, shared_pieces
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 
@@ -46,6 +46,11 @@ def test_padding_and_disconnection_are_nothing_to_share() -> None:
 
 def test_nodes_with_the_same_pieces_are_counted() -> None:
     assert count_sharing(table_of(None)) == 2  # b and c
+
+
+def test_nodes_with_the_same_pieces_are_found() -> None:
+    sharing = [nodes_sharing(table_of(None), node) for node in range(7)]
+    assert sharing == [[], [2], [1], [], [], [], []]
 
 
 @pytest.mark.parametrize("rows_at_once", [2, 100])

@@ -12,7 +12,6 @@ from nodepiece.tokenizer.statistics import (
     compare_memory,
     count_distinct,
     describe_tokens,
-    nodes_sharing_hash,
 )
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
 from nodepiece.tokenizer.vocabulary import Vocabulary, fit_vocabulary
@@ -68,12 +67,6 @@ def test_statistics_of_five_nodes() -> None:
         top_anchor_use=0.5,
         unused_anchors=0,
     )
-
-
-def test_who_shares_a_hash() -> None:
-    table = five_nodes()
-    assert [nodes_sharing_hash(table, node) for node in range(5)] == [[3], [], [], [0], []]
-    assert describe_tokens(table).num_sharing == 1
 
 
 def test_memory_of_five_nodes() -> None:

@@ -13,6 +13,7 @@ from nodepiece.commands.tables import rows, show_statistics
 from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
+    from nodepiece.tokenizer.statistics import TokenStatistics
     from nodepiece.tokenizer.tokens import TokenTable
     from nodepiece.tokenizer.vocabulary import Vocabulary
 
@@ -37,25 +38,30 @@ def inspect(
     ] = 200,
 ) -> None:
     """Show sizes, distances, how many nodes look alike, and the memory that is saved."""
+    from nodepiece.tokenizer.statistics import describe_tokens
     from nodepiece.tokenizer.storage import load_tokens
 
     table = load_tokens(vocabulary)
     if node is not None:
         inspect_node(table, node, as_json=as_json)
-    else:
-        inspect_all(table, str(vocabulary), dim=dim, as_json=as_json)
+    if node is not None and plot is None:
+        return
+    statistics = describe_tokens(table)
+    if node is None:
+        inspect_all(table, statistics, str(vocabulary), dim=dim, as_json=as_json)
     if plot is not None:
         from nodepiece.report.distances import plot_distances
-        from nodepiece.tokenizer.statistics import describe_tokens
 
-        plot_distances(describe_tokens(table), plot, name=vocabulary.resolve().name)
+        plot_distances(statistics, plot, name=vocabulary.resolve().name)
         err.print(f"wrote {plot}", soft_wrap=True)
 
 
-def inspect_all(table: "TokenTable", title: str, *, dim: int, as_json: bool) -> None:
-    from nodepiece.tokenizer.statistics import compare_memory, describe_tokens
+def inspect_all(
+    table: "TokenTable", statistics: "TokenStatistics", title: str, *, dim: int, as_json: bool
+) -> None:
+    from nodepiece.tokenizer.statistics import compare_memory
 
-    statistics, memory = describe_tokens(table), compare_memory(table, dim)
+    memory = compare_memory(table, dim)
     if not as_json:
         show_statistics(table.vocabulary, statistics, memory, title=title)
         return
@@ -92,27 +98,23 @@ def describe_node(table: "TokenTable", node: int) -> dict[str, Any]:
     """The pieces of a node, without [PAD], and the nodes that have the same or many of them."""
     import numpy as np
 
-    from nodepiece.tokenizer.similarity import shared_pieces
-    from nodepiece.tokenizer.statistics import nodes_sharing_hash
+    from nodepiece.tokenizer.similarity import nodes_sharing, shared_pieces
 
     vocabulary = table.vocabulary
+    name = vocabulary.node_name
     anchors = [token for token in table.anchors[node].tolist() if token < vocabulary.num_anchors]
     relations = [token for token in table.relations[node].tolist() if token < vocabulary.padding]
     shared = shared_pieces(table, node)
     shared[node] = 0
     alike = [other for other in np.argsort(-shared, kind="stable")[:MOST_SHOWN] if shared[other]]
     return {
-        "node": node_name(vocabulary, node),
+        "node": name(node),
         "anchors": [vocabulary.token_name(token) for token in anchors],
         "distances": table.distances[node][: len(anchors)].tolist(),
         "relations": [vocabulary.token_name(token) for token in relations],
-        "same_pieces": [node_name(vocabulary, other) for other in nodes_sharing_hash(table, node)],
-        "most_pieces_shared": {node_name(vocabulary, int(n)): int(shared[n]) for n in alike},
+        "same_pieces": [name(other) for other in nodes_sharing(table, node)],
+        "most_pieces_shared": {name(int(other)): int(shared[other]) for other in alike},
     }
-
-
-def node_name(vocabulary: "Vocabulary", node: int) -> str:
-    return str(node) if vocabulary.names is None else vocabulary.names.node(node)
 
 
 def show_node(described: dict[str, Any]) -> None:

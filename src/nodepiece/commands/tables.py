@@ -70,7 +70,6 @@ def size_rows(vocabulary: "Vocabulary", statistics: "TokenStatistics") -> list[t
 def anchor_rows(statistics: "TokenStatistics") -> list[tuple[str, str]]:
     if statistics.top_anchor_use is None:
         return []
-    top = max(1, round(statistics.num_anchors / 100))
     return [
         (
             "nodes with fewer anchors",
@@ -80,7 +79,8 @@ def anchor_rows(statistics: "TokenStatistics") -> list[tuple[str, str]]:
         ),
         (
             "use of anchors",
-            f"the top 1 % ({top:,}) fill {percent(statistics.top_anchor_use)} of slots; "
+            f"the top 1 % ({statistics.num_top_anchors:,}) fill "
+            f"{percent(statistics.top_anchor_use)} of slots; "
             f"{statistics.unused_anchors:,} unused",
         ),
     ]

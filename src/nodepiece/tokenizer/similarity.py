@@ -15,6 +15,13 @@ def count_sharing(table: TokenTable) -> int:
     return int(counts[counts > 1].sum())
 
 
+def nodes_sharing(table: TokenTable, node: int) -> list[int]:
+    """The other nodes that are written with exactly the pieces of `node`."""
+    hashes = row_hashes(table, use_distances=True, use_relations=True)
+    same = np.flatnonzero(hashes == hashes[node])
+    return [int(other) for other in same if other != node]
+
+
 def shared_pieces(table: TokenTable, node: int) -> IntArray:
     """How many pieces every node has in common with `node`: (num_nodes,).
 

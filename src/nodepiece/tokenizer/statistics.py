@@ -37,9 +37,9 @@ class TokenStatistics:
     unused_anchors: int
 
     @property
-    def num_sharing(self) -> int:
-        """How many nodes are too many for every hash to be one node's own."""
-        return self.num_nodes - self.distinct_hashes
+    def num_top_anchors(self) -> int:
+        """How many anchors are 1 % of them, one at least."""
+        return one_percent(self.num_anchors)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -71,7 +71,7 @@ def describe_tokens(table: TokenTable) -> TokenStatistics:
     nearest_by_hops = count_values(distances[:, :1], max_distance + 1)
     num_relations = np.diff(table.relation_sets.offsets)
     use = count_values(table.anchors, vocabulary.num_anchors)
-    top = max(1, round(vocabulary.num_anchors / 100))
+    top = one_percent(vocabulary.num_anchors)
     return TokenStatistics(
         num_nodes=table.num_nodes,
         num_relations=vocabulary.num_relations // 2,
@@ -92,6 +92,10 @@ def describe_tokens(table: TokenTable) -> TokenStatistics:
         top_anchor_use=float(np.sort(use)[::-1][:top].sum() / use.sum()) if use.sum() else None,
         unused_anchors=int((use == 0).sum()),
     )
+
+
+def one_percent(number: int) -> int:
+    return max(1, round(number / 100))
 
 
 def mean_hops(by_hops: LongArray) -> float | None:
@@ -155,10 +159,3 @@ def _row_hashes(anchors, distances, relations, use_distances, use_relations):  #
                 total += mix(salt, relations[node, slot], 1 << 20)
         hashes[node] = total
     return hashes
-
-
-def nodes_sharing_hash(table: TokenTable, node: int) -> list[int]:
-    """The other nodes that are written with exactly the same pieces."""
-    hashes = row_hashes(table, use_distances=True, use_relations=True)
-    same = np.flatnonzero(hashes == hashes[node])
-    return [int(other) for other in same if other != node]

@@ -53,11 +53,13 @@ class Vocabulary:
     def relation_tokens(self, relations: IntArray) -> IntArray:
         return relations + np.int32(self.num_anchors)
 
+    def node_name(self, node: int) -> str:
+        return str(node) if self.names is None else self.names.node(node)
+
     def token_name(self, token: int) -> str:
         """The piece in the user's words: a node's name, a relation's, [PAD] or [DISCONNECTED]."""
         if token < self.num_anchors:
-            node = int(self.anchors[token])
-            return str(node) if self.names is None else self.names.node(node)
+            return self.node_name(int(self.anchors[token]))
         if token >= self.padding:
             return PADDING_NAME if token == self.padding else DISCONNECTED_NAME
         relation = token - self.num_anchors
