@@ -11,6 +11,7 @@ from nodepiece.data.load import (
     load_inductive,
     load_labelled_graph,
     load_out_of_sample,
+    load_training_graph,
 )
 from nodepiece.errors import InputError
 
@@ -119,6 +120,19 @@ def write_out_of_sample(folder: Path, test: object) -> None:
     write(folder / "train.txt", "a\tlikes\tb\n")
     write(folder / "valid.json", json.dumps({"new": [["new", "likes", "a"]]}))
     write(folder / "test.json", json.dumps(test))
+
+
+def test_to_learn_from_there_is_the_training_part_of_any_kind_of_benchmark(tmp_path: Path) -> None:
+    write_inductive(tmp_path / "inductive/wn18rr-v1", "tsv.gz")
+    write_labelled(tmp_path / "wd50k-nc")
+    write_out_of_sample(tmp_path / "oyago3-10", {})
+
+    found = {
+        name: load_training_graph(name, tmp_path)[0].num_triples
+        for name in ("inductive/wn18rr-v1", "wd50k-nc", "oyago3-10")
+    }
+
+    assert found == {"inductive/wn18rr-v1": 2, "wd50k-nc": 2, "oyago3-10": 1}
 
 
 def test_unseen_nodes_keep_their_facts_by_name(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nodepiece.data.load import load_ogb_training_graph
+from nodepiece.data.load import load_training_graph
 from nodepiece.errors import InputError
 
 # Q1 -P31-> Q2, Q3 -P17-> Q1
@@ -27,7 +27,7 @@ def write_ogb(place: Path, train: Any = TRAIN, nodes: str = NODES, **save: Any) 
 
 
 def facts(place: Path) -> list[tuple[str, str, str]]:
-    graph = load_ogb_training_graph("ogbl-wikikg2", place)
+    graph, _ = load_training_graph("ogbl-wikikg2", place)
     return [
         (graph.node_name(head), graph.relation_name(relation), graph.node_name(tail))
         for head, relation, tail in graph.triples.tolist()

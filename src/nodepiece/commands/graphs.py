@@ -9,7 +9,6 @@ from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
     from nodepiece.data.blocks import Column, ReadOptions
-    from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 READING = "Reading the file (detected unless given)"  # a box of the help
 
@@ -81,46 +80,3 @@ def parse_columns(text: str) -> "tuple[Column, Column, Column]":
             f"--columns takes three names or positions, such as head,relation,tail; got {text!r}"
         )
     return parts[0], parts[1], parts[2]
-
-
-def find_graph(
-    graph: str, *, options: "ReadOptions", data: Path | None
-) -> "tuple[KnowledgeGraph, list[str]]":
-    """The graph, and what there is to say of its reading. A path that exists wins over a name."""
-    from nodepiece.data.blocks import DETECT_EVERYTHING
-    from nodepiece.data.embedded import load_countries
-    from nodepiece.data.open import EMBEDDED, check_known
-    from nodepiece.data.read import read_graph_with_report
-
-    if graph == "-" or Path(graph).exists():
-        read, report = read_graph_with_report(graph, options=options)
-        first, *others = report.sentences()
-        return read, [first.removeprefix(f"{report.source}: "), *others]
-    check_known(graph)
-    if options != DETECT_EVERYTHING:
-        raise InputError(
-            f"{graph} is a known dataset, and the options for reading a file do not go with it; "
-            "leave out --delimiter, --header, --columns and --format"
-        )
-    if graph == EMBEDDED:
-        countries = load_countries().train
-        return countries, [f"{countries.num_triples:,} facts"]
-    return load_training_graph(graph, data)
-
-
-def load_training_graph(name: str, data: Path | None) -> "tuple[KnowledgeGraph, list[str]]":
-    """What there is to learn from in a benchmark of any kind, without its held-out facts."""
-    from nodepiece.data.benchmarks import CLASSES, INDUCTIVE, OGB, locate_benchmark
-    from nodepiece.data.blocks import ReadOptions
-    from nodepiece.data.read import read_graph_with_report
-
-    location = locate_benchmark(name, data=data)
-    task = location.benchmark.task
-    if task == OGB:
-        from nodepiece.data.ogb import read_ogb_training_graph
-
-        graph = read_ogb_training_graph(location.files)
-        return graph, [f"{location.folder}: {graph.num_triples:,} facts"]
-    part = {INDUCTIVE: "training/train", CLASSES: "edges"}.get(task, "train")
-    graph, report = read_graph_with_report(location.files[part], options=ReadOptions(header=False))
-    return graph, report.sentences()

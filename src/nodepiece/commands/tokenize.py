@@ -14,7 +14,6 @@ from nodepiece.commands.graphs import (
     FormatOption,
     GraphArgument,
     HeaderOption,
-    find_graph,
     read_options,
 )
 from nodepiece.commands.outputs import check_output
@@ -98,6 +97,7 @@ def tokenize(
     data: DataOption = None,
 ) -> None:
     """Write every node of GRAPH as pieces: its nearest anchors, how far they are, its relations."""
+    from nodepiece.data.open import open_graph
     from nodepiece.tokenizer.storage import HEADER
 
     start = perf_counter()
@@ -115,7 +115,7 @@ def tokenize(
     check_output(output, marker=HEADER, kind="vocabulary")
     options = read_options(delimiter, header, columns, format)
     with stage("reading " + ("standard input" if graph == "-" else graph)) as remarks:
-        facts, sentences = find_graph(graph, options=options, data=data)
+        facts, sentences = open_graph(graph, options=options, data=data)
         remarks += [*sentences, f"{facts.num_nodes:,} nodes, {facts.num_relations:,} relations"]
     table = tokenize_in_stages(facts, settings, seed)
     save_in_a_stage(table, output)

@@ -1,11 +1,10 @@
 """Which benchmarks are on this disk, how much they hold, and whether they are unchanged."""
 
-import gzip
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import Literal
 
 from nodepiece.data.benchmarks import (
     BENCHMARKS,
@@ -17,7 +16,7 @@ from nodepiece.data.benchmarks import (
     search_places,
 )
 from nodepiece.data.fetch import read_receipt
-from nodepiece.data.load import read_json
+from nodepiece.data.load import open_content, read_json
 from nodepiece.data.releases import BLOCK, git_blob_of, load_checksums, load_sources, sha256_of
 from nodepiece.errors import InputError
 
@@ -34,10 +33,6 @@ class BenchmarkStatus:
     @property
     def name(self) -> str:
         return self.benchmark.name
-
-    @property
-    def task(self) -> str:
-        return self.benchmark.task
 
 
 @dataclass(frozen=True)
@@ -107,15 +102,11 @@ def _count(path: Path, benchmark: Benchmark) -> int:
 
 def _count_lines(path: Path) -> int:
     num_lines, last = 0, b"\n"
-    with _content(path) as file:
+    with open_content(path) as file:
         while block := file.read(BLOCK):
             num_lines += block.count(b"\n")
             last = block[-1:]
     return num_lines + (last != b"\n")
-
-
-def _content(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def _missing(name: str, path: Path) -> FileCheck:
@@ -168,7 +159,7 @@ def _check(name: str, folder: Path, part: str, path: Path) -> FileCheck:
 
 def _content_blob(path: Path) -> str:
     """The git blob id of the content, decompressed: it needs the length first."""
-    with _content(path) as file:
+    with open_content(path) as file:
         num_bytes = sum(len(block) for block in iter(lambda: file.read(BLOCK), b""))
         file.seek(0)
         return git_blob_of(file, num_bytes)

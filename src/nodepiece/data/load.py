@@ -5,7 +5,7 @@ import json
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from nodepiece.data.benchmarks import (
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.encode import encode_like, ids_in
 from nodepiece.data.ogb import read_ogb_training_graph
-from nodepiece.data.read import ReadOptions, read_dataset, read_graph
+from nodepiece.data.read import ReadOptions, read_dataset, read_graph, read_graph_with_report
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -130,9 +130,19 @@ def load_out_of_sample(name: str, data: Path | None) -> OutOfSampleDataset:
     return OutOfSampleDataset(name, train, unseen)
 
 
-def load_ogb_training_graph(name: str, data: Path | None) -> KnowledgeGraph:
-    """The training facts of an OGB benchmark, with the ids of its release."""
-    return read_ogb_training_graph(_locate(name, data, task=OGB).files)
+def load_training_graph(name: str, data: Path | None) -> tuple[KnowledgeGraph, list[str]]:
+    """What there is to learn from in a benchmark of any kind, without its held-out facts.
+
+    Also returns what there is to say of its reading. OGB's graph keeps the ids of its release.
+    """
+    location = locate_benchmark(name, data=data)
+    task = location.benchmark.task
+    if task == OGB:
+        graph = read_ogb_training_graph(location.files)
+        return graph, [f"{location.folder}: {graph.num_triples:,} facts"]
+    part = {INDUCTIVE: "training/train", CLASSES: "edges"}.get(task, "train")
+    graph, report = read_graph_with_report(location.files[part], options=NO_HEADER)
+    return graph, report.sentences()
 
 
 def _locate(name: str, data: Path | None, *, task: str) -> Location:
@@ -158,10 +168,15 @@ def _unknown(graph: KnowledgeGraph, names: Names) -> list[str]:
     return [relations[int(position)].as_py() for position in np.flatnonzero(is_unknown)]
 
 
+def open_content(path: Path) -> IO[bytes]:
+    """The bytes of a file of a benchmark, decompressed."""
+    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """An object, gzipped or not."""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with open_content(path) as file:
             content = json.load(file)
     except (ValueError, EOFError, OSError, zlib.error) as error:
         raise InputError(f"{path} cannot be read as JSON ({error}); fetch it again") from error

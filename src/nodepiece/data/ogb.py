@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from nodepiece.data.columns import ROLES
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
-
-ROLES = ("head", "relation", "tail")
 
 # All that a pickled array of integers calls for. Older files know the first one by its old name.
 _RECONSTRUCT: Any = np.empty(0).__reduce__()[0]

@@ -1,14 +1,17 @@
-"""A dataset by whatever the user calls it: a path, a benchmark's name, or countries."""
+"""A graph or a dataset by what the user calls it: a path, a benchmark's name, or countries."""
 
 from difflib import get_close_matches
 from pathlib import Path
 
 from nodepiece.data.benchmarks import BENCHMARKS
+from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.embedded import load_countries
-from nodepiece.data.load import load_benchmark
-from nodepiece.data.read import read_dataset
+from nodepiece.data.input_file import STANDARD_INPUT
+from nodepiece.data.load import load_benchmark, load_training_graph
+from nodepiece.data.read import read_dataset, read_graph_with_report
 from nodepiece.errors import InputError
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 EMBEDDED = "countries"
 
@@ -19,6 +22,29 @@ def open_dataset(source: str, *, data: Path | None) -> Dataset:
         return read_dataset(source)
     check_known(source)
     return load_countries() if source == EMBEDDED else load_benchmark(source, data)
+
+
+def open_graph(
+    source: str, *, options: ReadOptions, data: Path | None
+) -> tuple[KnowledgeGraph, list[str]]:
+    """The graph to learn from, and what there is to say of its reading to who knows `source`.
+
+    A path that exists wins over a name.
+    """
+    if source == STANDARD_INPUT or Path(source).exists():
+        graph, report = read_graph_with_report(source, options=options)
+        first, *others = report.sentences()
+        return graph, [first.removeprefix(f"{report.source}: "), *others]
+    check_known(source)
+    if options != DETECT_EVERYTHING:
+        raise InputError(
+            f"{source} is a known dataset, and the options for reading a file do not go with it; "
+            "leave out delimiter, header, columns and format"
+        )
+    if source == EMBEDDED:
+        countries = load_countries().train
+        return countries, [f"{countries.num_triples:,} facts"]
+    return load_training_graph(source, data)
 
 
 def check_known(source: str) -> None:
