@@ -17,7 +17,7 @@ from nodepiece.data.malformed import (
     BLANKS,
     LINE_BYTES,
     UNQUOTED,
-    Layout,
+    TextLayout,
     malformed_line,
     refuse_open_quote,
     split_rows,
@@ -49,10 +49,11 @@ def read_csv(file: InputFile, options: ReadOptions) -> Reading:
 def read_delimited(file: InputFile, options: ReadOptions, *, candidates: str) -> Reading:
     """Lines of cells; the delimiter is detected among `candidates`, the likeliest first."""
     layout = find_layout(file, options, candidates)
-    return Reading(f"text separated by {layout.words}", checked_blocks(file, layout))
+    header = f", line {layout.header_line} names the columns" if layout.header_line else ""
+    return Reading(f"text separated by {layout.words}{header}", checked_blocks(file, layout))
 
 
-def find_layout(file: InputFile, options: ReadOptions, candidates: str) -> Layout:
+def find_layout(file: InputFile, options: ReadOptions, candidates: str) -> TextLayout:
     """Delimiter, header and columns, judged by the first lines of the file."""
     try:
         delimiter, number, cells = first_row(sample_lines(file), options, candidates)
@@ -64,14 +65,14 @@ def find_layout(file: InputFile, options: ReadOptions, candidates: str) -> Layou
         raise InputError(f"{file.label} has only blank lines; it should state facts, one a line")
     has_header = detect_header(cells, options)
     if not has_header and options.columns is None:
-        layout = Layout(delimiter, 3, (0, 1, 2), header_line=0)
+        layout = TextLayout(delimiter, 3, (0, 1, 2), header_line=0)
         if len(cells) != 3:
             complaint = wrong_number_of_columns(cells, layout)
             raise InputError(f"{file.label} line {number:,}: {complaint}")
         return layout
     names = cells if has_header else [f"column {position}" for position in range(len(cells))]
     positions = choose_columns(names, options.columns, file.label)
-    return Layout(delimiter, len(cells), positions, header_line=number if has_header else 0)
+    return TextLayout(delimiter, len(cells), positions, header_line=number if has_header else 0)
 
 
 def first_row(
@@ -127,7 +128,7 @@ def detect_header(cells: list[str], options: ReadOptions) -> bool:
     return positions_by_words(cells) is not None
 
 
-def checked_blocks(file: InputFile, layout: Layout) -> Iterator[Block]:
+def checked_blocks(file: InputFile, layout: TextLayout) -> Iterator[Block]:
     num_rows = 0
     try:
         for batch in parsed_batches(file, layout):
@@ -146,7 +147,7 @@ def has_empty(column: pa.StringArray) -> bool:
     return len(column) > 0 and pc.min(pc.binary_length(column)).as_py() == 0
 
 
-def parsed_batches(file: InputFile, layout: Layout) -> Iterator[pa.RecordBatch]:
+def parsed_batches(file: InputFile, layout: TextLayout) -> Iterator[pa.RecordBatch]:
     """Tables of three string columns: head, relation, tail."""
     if layout.delimiter == BLANKS:
         with file.open() as stream:
@@ -161,7 +162,9 @@ def parsed_batches(file: InputFile, layout: Layout) -> Iterator[pa.RecordBatch]:
             yield from open_csv(stream, layout, layout.header_line)
 
 
-def open_csv(stream: pa.NativeFile, layout: Layout, skip_rows: int) -> pa_csv.CSVStreamingReader:
+def open_csv(
+    stream: pa.NativeFile, layout: TextLayout, skip_rows: int
+) -> pa_csv.CSVStreamingReader:
     names = [str(position) for position in range(layout.num_columns)]
     chosen = [names[position] for position in layout.positions]
     is_quoted = layout.delimiter not in UNQUOTED

@@ -19,7 +19,7 @@ LINE_BYTES = 16 << 20  # no line is longer
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """How the cells of a text file are arranged."""
 
     delimiter: str  # one character
@@ -59,7 +59,7 @@ def split_rows(
             number = reader.line_num + 1
 
 
-def malformed_line(file: InputFile, layout: Layout, reason: Exception | None) -> InputError:
+def malformed_line(file: InputFile, layout: TextLayout, reason: Exception | None) -> InputError:
     """What is wrong with the first bad line; `reason` is for when none looks bad."""
     number = 0
     with text_lines(file) as lines:
@@ -73,7 +73,7 @@ def malformed_line(file: InputFile, layout: Layout, reason: Exception | None) ->
     return InputError(f"{file.label}: {reason or 'no line could be read'}; check the file")
 
 
-def refuse_open_quote(file: InputFile, layout: Layout, num_rows: int) -> None:
+def refuse_open_quote(file: InputFile, layout: TextLayout, num_rows: int) -> None:
     """A quote that is never closed takes the rest of the file into one name; that is no name.
 
     Only a file with more lines than rows can have one, so mostly counting lines is enough.
@@ -110,7 +110,7 @@ def text_lines(file: InputFile) -> Iterator[io.TextIOWrapper]:
         yield lines
 
 
-def complaint_about(cells: list[str], layout: Layout) -> str | None:
+def complaint_about(cells: list[str], layout: TextLayout) -> str | None:
     text = layout.delimiter.join(cells)
     if not text.isascii() and not is_utf8(text):
         return f"not UTF-8: {shown(text)}; save the file as UTF-8"
@@ -124,7 +124,7 @@ def complaint_about(cells: list[str], layout: Layout) -> str | None:
     return None
 
 
-def wrong_number_of_columns(cells: list[str], layout: Layout) -> str:
+def wrong_number_of_columns(cells: list[str], layout: TextLayout) -> str:
     return (
         f"expected {layout.num_columns} columns separated by {layout.words}, got {len(cells)}: "
         f"{shown(layout.delimiter.join(cells))}; mend the line or remove it, "
