@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.data.written_facts import facts_of
 
 from nodepiece.data.load import load_training_graph
 from nodepiece.errors import InputError
@@ -27,11 +28,7 @@ def write_ogb(place: Path, train: Any = TRAIN, nodes: str = NODES, **save: Any) 
 
 
 def facts(place: Path) -> list[tuple[str, str, str]]:
-    graph, _ = load_training_graph("ogbl-wikikg2", place)
-    return [
-        (graph.node_name(head), graph.relation_name(relation), graph.node_name(tail))
-        for head, relation, tail in graph.triples.tolist()
-    ]
+    return facts_of(load_training_graph("ogbl-wikikg2", place)[0])
 
 
 @pytest.mark.parametrize("is_zip", [True, False], ids=["zip", "before torch 1.6"])

@@ -4,25 +4,12 @@ import gzip
 from pathlib import Path
 
 import pytest
+from tests.data.written_facts import facts_of, written
 
 from nodepiece.data.read import read_dataset, read_dataset_with_reports, read_graph
 from nodepiece.errors import InputError
-from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 TRAIN = "a\tr\tb\nb\tq\tc\n"
-
-
-def written(folder: Path, text: str | bytes, name: str = "facts.tsv") -> Path:
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def facts_of(graph: KnowledgeGraph) -> list[tuple[str, str, str]]:
-    return [
-        (graph.node_name(head), graph.relation_name(relation), graph.node_name(tail))
-        for head, relation, tail in graph.triples.tolist()
-    ]
 
 
 def test_the_splits_share_the_ids_of_train(tmp_path: Path) -> None:

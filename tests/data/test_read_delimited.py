@@ -3,27 +3,12 @@
 from pathlib import Path
 
 import pytest
+from tests.data.written_facts import facts_of, written
 
 from nodepiece.data.read import ReadOptions, read_graph
 from nodepiece.errors import InputError
-from nodepiece.graph.knowledge_graph import KnowledgeGraph
-
-Fact = tuple[str, str, str]
 
 CAPITALS = [("Berlin", "capital_of", "Germany"), ("Paris", "capital_of", "France")]
-
-
-def written(folder: Path, text: str | bytes, name: str = "facts.tsv") -> Path:
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def facts_of(graph: KnowledgeGraph) -> list[Fact]:
-    return [
-        (graph.node_name(head), graph.relation_name(relation), graph.node_name(tail))
-        for head, relation, tail in graph.triples.tolist()
-    ]
 
 
 def complaint(path: Path, options: ReadOptions | None = None) -> str:
@@ -175,7 +160,7 @@ def test_a_first_line_of_two_columns_is_named(tmp_path: Path) -> None:
 def test_a_first_line_of_four_columns_asks_for_their_meaning(tmp_path: Path) -> None:
     said = complaint(written(tmp_path, "a\tr\tb\t2020\n"))
     assert said.startswith("line 1: expected 3 columns separated by tabs, got 4")
-    assert "name the delimiter and the columns" in said
+    assert "give --delimiter and --columns" in said
 
 
 @pytest.mark.parametrize(

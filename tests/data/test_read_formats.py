@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.data.written_facts import facts_of, written
 
 from nodepiece.data.read import ReadOptions, read_graph, read_graph_with_report
 from nodepiece.errors import InputError
-from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 CAPITALS = [("Berlin", "capital_of", "Germany"), ("Paris", "capital_of", "France")]
 TSV = b"Berlin\tcapital_of\tGermany\nParis\tcapital_of\tFrance\n"
@@ -28,19 +28,6 @@ x:Berlin x:in x:Germany ; x:population 3700000, "many" .
 [] x:in x:Germany .
 [ x:in x:France ] x:near x:Berlin .
 """
-
-
-def written(folder: Path, text: str | bytes, name: str = "facts.tsv") -> Path:
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def facts_of(graph: KnowledgeGraph) -> list[tuple[str, str, str]]:
-    return [
-        (graph.node_name(head), graph.relation_name(relation), graph.node_name(tail))
-        for head, relation, tail in graph.triples.tolist()
-    ]
 
 
 def complaint(path: Path) -> str:

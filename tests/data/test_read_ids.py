@@ -5,23 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.data.written_facts import facts_of, written
 
 from nodepiece.data import delimited, encode
 from nodepiece.data.read import ReadOptions, ReadReport, read_graph, read_graph_with_report
-from nodepiece.graph.knowledge_graph import KnowledgeGraph
-
-
-def written(folder: Path, text: str | bytes, name: str = "facts.tsv") -> Path:
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def facts_of(graph: KnowledgeGraph) -> list[tuple[str, str, str]]:
-    return [
-        (graph.node_name(head), graph.relation_name(relation), graph.node_name(tail))
-        for head, relation, tail in graph.triples.tolist()
-    ]
 
 
 def random_facts(num_facts: int) -> list[tuple[str, str, str]]:

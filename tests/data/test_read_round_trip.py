@@ -8,21 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.data.written_facts import facts_of
 
 from nodepiece.data.read import read_graph
-from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 # Quotes, delimiters, blanks of several kinds, line separators that are no line ends, letters of
 # one to four bytes, a letter that needs two code points, and a null byte.
 LETTERS = "aZ0\"'\\,; |#.\u00a0\u2028\x85\x0b\x00é字🜚\u0301"
 Facts = list[tuple[str, str, str]]
-
-
-def facts_of(graph: KnowledgeGraph) -> list[tuple[str, str, str]]:
-    return [
-        (graph.node_name(head), graph.relation_name(relation), graph.node_name(tail))
-        for head, relation, tail in graph.triples.tolist()
-    ]
 
 
 def facts(letters: str) -> st.SearchStrategy[Facts]:

@@ -42,7 +42,7 @@ def choose_columns(
     if positions is None:
         raise InputError(
             f"{label}: cannot tell which columns are head, relation and tail among "
-            f"{listed(names)}; name the three columns"
+            f"{listed(names)}; name the three with --columns"
         )
     return positions
 

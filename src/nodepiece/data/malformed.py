@@ -128,7 +128,7 @@ def wrong_number_of_columns(cells: list[str], layout: TextLayout) -> str:
     return (
         f"expected {layout.num_columns} columns separated by {layout.words}, got {len(cells)}: "
         f"{shown(layout.delimiter.join(cells))}; mend the line or remove it, "
-        "or name the delimiter and the columns if it is right"
+        "or give --delimiter and --columns if it is right"
     )
 
 

@@ -28,7 +28,7 @@ def parquet_blocks(file: InputFile, options: ReadOptions) -> Iterator[Block]:
             yield from converted_blocks(table, chosen, file.label)
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"{file.label} cannot be read as Parquet: {error}; write it again, or say its format"
+            f"{file.label} cannot be read as Parquet: {error}; write it again, or give its --format"
         ) from error
 
 
