@@ -1,10 +1,23 @@
-"""What several tests share: where the public benchmarks are, and whether there is a GPU."""
+"""What several tests share: one thread, where the public benchmarks are, whether there is a GPU."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import numba
 import pytest
 import torch
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Small graphs and tensors are quickest on one; tests about threads set their own number."""
+    before = numba.get_num_threads(), torch.get_num_threads()
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    yield
+    numba.set_num_threads(before[0])
+    torch.set_num_threads(before[1])
 
 
 @pytest.fixture(scope="session")

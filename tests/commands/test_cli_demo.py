@@ -5,29 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numba
 import pytest
-import torch
 
 from nodepiece import Experiment, load, load_experiment
 from nodepiece.commands.demo import QUESTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.commands.conftest import Nodepiece
 
 
 @pytest.fixture(autouse=True)
-def one_epoch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def one_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     def load_quick(name: str) -> Experiment:
         return load_experiment(name, ["training.epochs=1"])
 
     monkeypatch.setattr("nodepiece.settings.load_experiment", load_quick)
-    threads = torch.get_num_threads(), numba.get_num_threads()
-    yield
-    torch.set_num_threads(threads[0])
-    numba.set_num_threads(threads[1])
 
 
 def test_it_compares_three_models_answers_questions_and_leaves_a_run(nodepiece: Nodepiece) -> None:

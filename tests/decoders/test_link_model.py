@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import pytest
 import torch
 from tests.encoders.random_tables import NUM_NODES, NUM_RELATIONS, random_graph, random_table
@@ -15,14 +13,6 @@ from nodepiece.graph.knowledge_graph import with_inverses
 DIM = 8
 EDGES = torch.tensor(with_inverses(random_graph()))
 HEADS, RELATIONS, TAILS = torch.tensor([0, 5, 23]), torch.tensor([1, 5, 0]), torch.tensor([3, 0, 2])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def link_model(
