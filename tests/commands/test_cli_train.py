@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,6 +136,18 @@ def test_a_folder_of_ones_own_needs_two_lines(nodepiece: Nodepiece, tmp_path: Pa
     assert "mine: test MRR" in ran.out
 
 
+def test_a_result_has_the_command_that_gives_it_again(nodepiece: Nodepiece, tmp_path: Path) -> None:
+    experiment = own_graph(tmp_path, "valid", "test")
+    mix = "tokenizer.mix={random = 1.0}"
+    assert nodepiece("train", experiment, "-o", "run", "--set", mix).status == 0
+
+    program, *words = shlex.split(json.loads(Path("run/metrics.json").read_text())["command"])
+
+    assert program == "nodepiece"
+    assert nodepiece(*words).status == 0
+    assert metrics_of(Path("runs/mine")) == metrics_of(Path("run"))
+
+
 def test_without_test_facts_it_trains_and_says_that_nothing_was_judged(
     nodepiece: Nodepiece, tmp_path: Path
 ) -> None:
@@ -208,14 +221,14 @@ def test_stopped_after_an_epoch_and_resumed_it_ends_where_it_would_have(
     assert stopped.status == 130
     assert "stopping after this epoch; press Ctrl-C again to stop at once" in stopped.err
     assert stopped.err.splitlines()[-1] == (
-        "stopped after the epoch; go on with: nodepiece train countries --resume -o run "
-        "--set training.epochs=3 --set encoder.dim=16"
+        "stopped after the epoch; go on with: nodepiece train countries "
+        "--set training.epochs=3 --set encoder.dim=16 --device cpu --resume -o run"
     )
     assert "Traceback" not in stopped.err
     assert len(Path("run/history.jsonl").read_text().splitlines()) == 1
     unfinished = nodepiece("predict", "run", "--head", "Kenya", "--relation", "borders")
     assert unfinished.status == 2
-    assert "run holds no trained model yet; finish it with: nodepiece train" in unfinished.err
+    assert "finish it with: nodepiece train run/config.toml --resume -o run" in unfinished.err
     assert nodepiece("train", "countries", "--resume", "-o", "run", *SETTINGS).status == 0
     assert nodepiece("train", "countries", "-o", "whole", *SETTINGS).status == 0
     assert metrics_of(Path("run")) == metrics_of(Path("whole"))

@@ -1,6 +1,5 @@
 """nodepiece train: an experiment becomes a run folder."""
 
-import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,7 +65,7 @@ def train(
     """
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.run_folder import CONFIG
-    from nodepiece.tasks.train import train_experiment
+    from nodepiece.tasks.train import command_line, train_experiment
 
     if list_all:
         out.print(experiment_table())
@@ -87,7 +86,7 @@ def train(
             watchers += (TensorBoard(tensorboard / settings.name),)
         with stop_after_epoch(lambda: progress.is_under_way) as should_stop:
             metrics = train_experiment(
-                settings,
+                experiment,
                 folder,
                 data=data,
                 overrides=overrides or (),
@@ -98,9 +97,10 @@ def train(
                 should_stop=should_stop,
             )
     if metrics is None:
-        raise Stopped(
-            f"stopped after the epoch; go on with: {resuming(experiment, folder, data, overrides)}"
+        again = command_line(
+            experiment, folder, overrides=overrides or (), device=device, data=data, resume=True
         )
+        raise Stopped(f"stopped after the epoch; go on with: {again}")
     for sentence in summary(metrics, folder):
         say(sentence)
 
@@ -125,14 +125,6 @@ def refuse_to_replace(folder: Path) -> None:
             f"{folder} holds a run already; go on with it (--resume), replace it (--overwrite), "
             "or choose another output"
         )
-
-
-def resuming(experiment: str, folder: Path, data: Path | None, overrides: list[str] | None) -> str:
-    """The command that goes on with a stopped run."""
-    words = ["nodepiece", "train", experiment, "--resume", "-o", str(folder)]
-    words += [word for override in overrides or () for word in ("--set", override)]
-    words += ["--data", str(data)] if data is not None else []
-    return shlex.join(words)
 
 
 def summary(metrics: dict[str, Any], folder: Path) -> list[str]:

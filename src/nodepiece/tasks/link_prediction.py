@@ -197,7 +197,7 @@ def load_model(folder: Path, experiment: Experiment, dataset: Dataset) -> LinkMo
     if not (folder / MODEL).is_file():
         raise InputError(
             f"{folder} holds no trained model yet; finish it with: "
-            f"nodepiece train {experiment.name} --resume -o {folder}"
+            f"nodepiece train {folder / CONFIG} --resume -o {folder}"
         )
     try:
         table = load_tokens(folder / "vocabulary", graph=dataset.train)

@@ -1,5 +1,6 @@
 """From the name of an experiment to a run folder."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from nodepiece.data.open import open_dataset
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.link_prediction import RunOptions, run_experiment
+from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.training.loop import Watcher
 from nodepiece.training.memory import keep_freed_memory
 
@@ -27,10 +29,15 @@ def train_experiment(
     say: Callable[[str], None] = lambda sentence: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
-    """Run an experiment; returns its metrics, or None where it was stopped before the end."""
-    if not isinstance(experiment, Experiment):
-        experiment = load_experiment(experiment, overrides)
-    dataset = open_dataset(experiment.dataset, data=data)
+    """Run an experiment; returns its metrics, or None where it was stopped before the end.
+
+    `overrides` change an experiment given by name or file, and not a record.
+    """
+    if isinstance(experiment, Experiment):
+        settings, source, overrides = experiment, folder / CONFIG, ()
+    else:
+        settings, source = load_experiment(experiment, overrides), Path(experiment)
+    dataset = open_dataset(settings.dataset, data=data)
     say(describe(dataset))
     chosen = choose_device(device)
     if chosen.type == "cpu":
@@ -39,12 +46,14 @@ def train_experiment(
         folder,
         chosen,
         resume=resume,
-        command=command_line(experiment, overrides, chosen),
+        command=command_line(
+            source, Path("runs") / settings.name, overrides=overrides, device=chosen.type
+        ),
         watchers=watchers,
         say=say,
         should_stop=should_stop,
     )
-    return run_experiment(experiment, dataset, options)
+    return run_experiment(settings, dataset, options)
 
 
 def describe(dataset: Dataset) -> str:
@@ -69,8 +78,19 @@ def choose_device(device: str | None) -> torch.device:
     return chosen
 
 
-def command_line(experiment: Experiment, overrides: Sequence[str], device: torch.device) -> str:
-    """What to type to get this result again."""
-    settings = "".join(f" --set {override}" for override in overrides)
-    name = experiment.name
-    return f"nodepiece train {name}{settings} --device {device.type} -o runs/{name}"
+def command_line(
+    experiment: str | Path,
+    folder: Path,
+    *,
+    overrides: Sequence[str],
+    device: str | None,
+    data: Path | None = None,
+    resume: bool = False,
+) -> str:
+    """What to type to get a run in `folder`, or to go on with the one that is there."""
+    words = ["nodepiece", "train", str(experiment)]
+    words += [word for override in overrides for word in ("--set", override)]
+    words += ["--data", str(data)] if data is not None else []
+    words += ["--device", device] if device is not None else []
+    words += ["--resume"] if resume else []
+    return shlex.join([*words, "-o", str(folder)])
