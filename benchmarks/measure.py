@@ -58,6 +58,11 @@ def whole(inputs: Inputs) -> Run:
     return lambda: tokenize_graph(inputs.graph, inputs.case)
 
 
+def read(inputs: Inputs) -> Run:
+    """Facts and names as ids, duplicates dropped."""
+    return lambda: read_graph(inputs.folder / "graph.tsv")
+
+
 def whole_from_file(inputs: Inputs) -> Run:
     return lambda: tokenize_graph(read_graph(inputs.folder / "graph.tsv"), inputs.case)
 
@@ -133,6 +138,7 @@ STEPS: dict[str, Callable[[Inputs], Run]] = {
     "select": select,
     "context": context,
     "whole": whole,
+    "read": read,
     "whole-from-file": whole_from_file,
     "pykeen-search-csgraph": pykeen_search("csgraph"),
     "pykeen-search-scipy-sparse": pykeen_search("scipysparse"),

@@ -40,8 +40,10 @@ OURS = {  # step -> title
     "select": "anchor selection",
     "context": "relational context",
     "whole": "whole, from arrays",
+    "read": "reading a TSV file",
     "whole-from-file": "whole, from a TSV file",
 }
+OF_FILES = ("read", "whole-from-file")  # measured where a case reads a file
 PYKEEN = {  # step -> the step of ours that it is held against
     "pykeen-search-csgraph": "search",
     "pykeen-search-scipy-sparse": "search",
@@ -107,7 +109,7 @@ def measure_case(
 
 def steps_of(case: Case, options: argparse.Namespace) -> list[str]:
     """Ours first, and of those compilation, which the others then find done."""
-    steps = [step for step in OURS if step != "whole-from-file" or case.reads_file]
+    steps = [step for step in OURS if step not in OF_FILES or case.reads_file]
     if case.with_pykeen and options.pykeen_limit_seconds:
         steps += [*PYKEEN, "compare"]
     return steps
