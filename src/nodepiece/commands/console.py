@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -14,6 +16,10 @@ err = Console(markup=False, highlight=False, stderr=True)
 # Ctrl-C so far. A library that is being imported may swallow the KeyboardInterrupt or turn it
 # into an error of its own, so stages look here too.
 interrupts: list[int] = []
+
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON for other programs, and nothing else.")
+]
 
 
 def say(sentence: str) -> None:

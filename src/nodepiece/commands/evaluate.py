@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from nodepiece.commands.console import out, stage
+from nodepiece.commands.console import JsonOption, out, stage
 from nodepiece.commands.tables import add_scores, score_table
 from nodepiece.commands.train import DeviceOption
 
@@ -29,9 +29,7 @@ def evaluate(
     per_relation: Annotated[
         bool, typer.Option("--per-relation", help="Also for each relation apart.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON for other programs, and nothing else.")
-    ] = False,
+    as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
     """Rank the true answers of a split among all others, known facts left out.
@@ -61,11 +59,7 @@ def to_json(
         "dataset": run.experiment.dataset,
         "split": split,
     }
-    scores = report.to_json()
-    scores["relations"] = {
-        run.dataset.names.relation(relation): metrics.to_json()
-        for relation, metrics in report.relations.items()
-    }
+    scores = report.to_json(run.dataset.names.relation)
     if not per_relation:
         del scores["relations"]
     return about | scores

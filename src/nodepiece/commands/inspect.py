@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodepiece.commands.console import count, err, out
+from nodepiece.commands.console import JsonOption, count, err, out
 from nodepiece.commands.export import VocabularyArgument
 from nodepiece.commands.tables import rows, show_statistics
 from nodepiece.errors import InputError
@@ -22,9 +22,7 @@ MOST_SHOWN = 10  # nodes that look alike
 
 def inspect(
     vocabulary: VocabularyArgument,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON for other programs, and nothing else.")
-    ] = False,
+    as_json: JsonOption = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also draw the distances: .png, .svg or .pdf."),

@@ -7,7 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from nodepiece.commands.console import count, err, out
+from nodepiece.commands.console import JsonOption, count, err, out
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.train import DeviceOption
 
@@ -32,9 +32,7 @@ def predict(
         bool,
         typer.Option("--include-known", help="Also answers that the run's facts state already."),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON for other programs, and nothing else.")
-    ] = False,
+    as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
     """Complete a fact: give two of --head, --relation and --tail, and get the third.

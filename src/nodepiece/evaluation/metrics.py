@@ -1,5 +1,6 @@
 """Ranks to the numbers of the paper's tables."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,10 +40,10 @@ class RankingReport:
     sides: dict[str, RankingMetrics]  # "head" and "tail"; empty where relations are ranked
     relations: dict[int, RankingMetrics]  # by relation id; those with a fact only
 
-    def to_json(self) -> dict[str, object]:
-        """The metrics of all ranks at the top, then "head", "tail" and, by id, "relations"."""
+    def to_json(self, relation_name: Callable[[int], str]) -> dict[str, object]:
+        """The metrics of all ranks at the top, then "head", "tail" and, by name, "relations"."""
         sides = {side: metrics.to_json() for side, metrics in self.sides.items()}
-        relations = {str(key): metrics.to_json() for key, metrics in self.relations.items()}
+        relations = {relation_name(key): part.to_json() for key, part in self.relations.items()}
         return {**self.both.to_json(), **sides, "relations": relations}
 
 

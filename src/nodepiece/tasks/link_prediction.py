@@ -4,7 +4,6 @@ Both train a model of which facts hold. Link prediction then ranks the tail and 
 test fact among all nodes, relation prediction its relation among all relations.
 """
 
-import hashlib
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 import nodepiece
 from nodepiece.data.dataset import Dataset
@@ -29,7 +27,7 @@ from nodepiece.evaluation.ranking import Progress as RankingProgress
 from nodepiece.evaluation.ranking import rank_links, rank_relations
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import with_inverses
-from nodepiece.settings import Experiment, to_toml
+from nodepiece.settings import Experiment
 from nodepiece.tasks.run_folder import (
     CHECKPOINT,
     CONFIG,
@@ -82,8 +80,11 @@ def run_experiment(
     else:
         start_run(folder, experiment, dataset)
     start = perf_counter()
-    table = load_tokens(folder / "vocabulary", graph=dataset.train) if resume else None
-    table = table or make_tokens(experiment, dataset, folder)
+    table = (
+        load_tokens(folder / "vocabulary", graph=dataset.train)
+        if resume
+        else make_tokens(experiment, dataset, folder)
+    )
     tokenize_seconds = perf_counter() - start
     model = build_model(experiment, dataset, table).to(device)
     options.say(f"{model.num_parameters():,} parameters")
@@ -116,7 +117,7 @@ def run_experiment(
         "task": experiment.task,
         "dataset": experiment.dataset,
         "split": "test" if report else None,
-        **(report.to_json() if report else {}),
+        **(report.to_json(dataset.names.relation) if report else {}),
         "valid": valid.to_json() if valid else None,
         "unseen": dataset.num_unseen,
         "parameters": model.num_parameters(),
@@ -134,11 +135,10 @@ def run_experiment(
         },
         "device": describe_device(device),
         "seed": experiment.seed,
-        "config_sha256": hashlib.sha256(to_toml(experiment).encode()).hexdigest(),
+        "config_sha256": hash_config(folder),
         "versions": versions(),
         "command": options.command,
     }
-    metrics["relations"] = name_relations(metrics.get("relations", {}), dataset)
     write_json(folder / METRICS, metrics)
     return metrics
 
@@ -281,13 +281,8 @@ class Judge:
                 progress=progress,
             )
             return report_links(ranks)
-        num_candidates = self.known.num_candidates
-
-        def score_relations(heads: Tensor, tails: Tensor) -> Tensor:
-            return model.score_all_relations(heads, tails, vectors)[:, :num_candidates]
-
         relation_ranks = rank_relations(
-            score_relations,
+            lambda heads, tails: model.score_all_relations(heads, tails, vectors),
             facts,
             self.known,
             memory_budget=budget,
@@ -295,10 +290,6 @@ class Judge:
             progress=progress,
         )
         return report_relations(relation_ranks, facts[:, 1])
-
-
-def name_relations(by_id: Any, dataset: Dataset) -> dict[str, Any]:
-    return {dataset.train.relation_name(int(key)): value for key, value in by_id.items()}
 
 
 def describe_device(device: torch.device) -> str:
