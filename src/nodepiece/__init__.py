@@ -11,6 +11,7 @@ from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
     from nodepiece.data.embedded import load_countries
+    from nodepiece.data.open import open_dataset
     from nodepiece.data.read import read_dataset, read_graph
     from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -45,6 +46,7 @@ __all__ = [
     "load_countries",
     "load_experiment",
     "load_tokens",
+    "open_dataset",
     "read_dataset",
     "read_graph",
     "save_tokens",
@@ -71,6 +73,7 @@ _HOMES = {
     "load_countries": "nodepiece.data.embedded",
     "load_experiment": "nodepiece.settings",
     "load_tokens": "nodepiece.tokenizer.storage",
+    "open_dataset": "nodepiece.data.open",
     "read_dataset": "nodepiece.data.read",
     "read_graph": "nodepiece.data.read",
     "save_tokens": "nodepiece.tokenizer.storage",

@@ -8,6 +8,7 @@ from tests.data.written_facts import facts_of, written
 
 from nodepiece.data.read import read_dataset, read_dataset_with_reports, read_graph
 from nodepiece.errors import InputError
+from nodepiece.tasks.train import describe
 
 TRAIN = "a\tr\tb\nb\tq\tc\n"
 
@@ -103,3 +104,13 @@ def test_every_split_has_a_report(tmp_path: Path) -> None:
     dataset, reports = read_dataset_with_reports(tmp_path)
     assert list(reports) == ["train", "test"]
     assert (len(dataset.test), reports["test"].num_duplicates) == (1, 1)
+
+
+def test_facts_stated_twice_are_counted_over_all_splits_and_told_before_training(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path, TRAIN + TRAIN, "train.tsv")
+    written(tmp_path, "c\tr\ta\nc\tr\ta\n", "test.tsv")
+    dataset = read_dataset(tmp_path)
+    assert dataset.num_repeated == 3
+    assert describe(dataset).endswith("0 for valid, 1 for test; 3 stated twice are kept once")

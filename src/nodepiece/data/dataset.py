@@ -19,6 +19,8 @@ class Dataset:
     valid: IntArray  # (num_valid, 3)
     test: IntArray  # (num_test, 3)
     num_unseen: dict[str, int]  # facts of "valid" and "test" left out: they name what train lacks
+    num_repeated: int = 0  # facts left out because their file states them twice
+    num_literals: int = 0  # facts left out because their object is no node
 
     def __post_init__(self) -> None:
         for part in ("valid", "test"):

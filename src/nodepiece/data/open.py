@@ -16,8 +16,11 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 EMBEDDED = "countries"
 
 
-def open_dataset(source: str, *, data: Path | None) -> Dataset:
-    """Read a split dataset. A path that exists wins over a name."""
+def open_dataset(source: str, *, data: Path | None = None) -> Dataset:
+    """Read a split dataset; `data` is searched before the usual places.
+
+    A path that exists wins over a name.
+    """
     if Path(source).exists():
         return read_dataset(source)
     check_known(source)

@@ -136,8 +136,16 @@ def read_dataset_with_reports(
     for part in [part for part in parts if part in files]:
         graph, reports[part] = read_graph_with_report(files[part], options=options)
         parts[part], num_unseen[part] = encode_like(graph, train.names)
-    name = dataset_name(source)
-    return Dataset(name, train, parts["valid"], parts["test"], num_unseen), reports
+    dataset = Dataset(
+        dataset_name(source),
+        train,
+        parts["valid"],
+        parts["test"],
+        num_unseen,
+        num_repeated=sum(report.num_duplicates for report in reports.values()),
+        num_literals=sum(report.num_literals for report in reports.values()),
+    )
+    return dataset, reports
 
 
 def is_folder(source: str | Path) -> bool:

@@ -60,9 +60,17 @@ def describe(dataset: Dataset) -> str:
     """Sizes, and what was left out, in one line."""
     sizes = [f"{dataset.train.num_triples:,} facts to learn from"]
     sizes += [f"{len(dataset.part(part)):,} for {part}" for part in ("valid", "test")]
-    unseen = sum(dataset.num_unseen.values())
-    left_out = f"; {unseen:,} that name what training lacks are left out" if unseen else ""
-    return f"{dataset.name}: {dataset.train.num_nodes:,} nodes, {', '.join(sizes)}{left_out}"
+    left_out = [
+        f"{number:,} {why}"
+        for number, why in (
+            (sum(dataset.num_unseen.values()), "that name what training lacks are left out"),
+            (dataset.num_repeated, "stated twice are kept once"),
+            (dataset.num_literals, "whose object is a literal are left out"),
+        )
+        if number
+    ]
+    facts = "; ".join([", ".join(sizes), *left_out])
+    return f"{dataset.name}: {dataset.train.num_nodes:,} nodes, {facts}"
 
 
 def choose_device(device: str | None) -> torch.device:
