@@ -11,6 +11,7 @@ from nodepiece.encoders.gated_sum import GatedSumEncoder
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
 from nodepiece.encoders.pieces import PieceCounts, PieceTables, count_pieces
+from nodepiece.encoders.transformer import TransformerEncoder
 
 KINDS = ("mlp", "gated-sum")
 SIZES = {
@@ -118,12 +119,12 @@ def test_the_gated_sum_scales_each_anchor_by_its_distance() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_left_alone_the_lesser_work_is_chosen(kind: str) -> None:
-    """8 anchors, some distances and 6 relations: more products than 24 nodes have pieces."""
     model = embedding(kind, "all", factorized=None)
-    counts = model.counts
-    rows = (counts.num_anchors + 2 + counts.num_distances) * 4 + (counts.num_relations + 1) * 3
-    assert not model._pays_to_factorize(rows // counts.num_pieces)
-    assert model._pays_to_factorize(rows // counts.num_pieces + 1)
+    assert not isinstance(model.encoder, TransformerEncoder)
+    rows = len(model.encoder.products(model.tables.vectors()))
+    assert model.encoder.num_products == rows
+    assert not model._pays_to_factorize(rows // model.counts.num_pieces)
+    assert model._pays_to_factorize(rows // model.counts.num_pieces + 1)
 
 
 # Sizes of the graphs -> the paper's millions. A distance more or less does not show in them.

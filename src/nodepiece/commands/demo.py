@@ -182,9 +182,11 @@ def train_quietly(name: str, folder: Path) -> "Run":
     from nodepiece.inference.run import load
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.train import train_experiment
+    from nodepiece.training.memory import keep_freed_memory
 
     settings = load_experiment(name)
     err.print(f"training {name}: {settings.training.epochs} epochs")
+    keep_freed_memory()
     with EpochProgress(settings.training.epochs) as progress:
         train_experiment(settings, folder, device="cpu", watchers=(progress,))
     return load(folder)

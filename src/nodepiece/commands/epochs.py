@@ -40,6 +40,9 @@ class EpochProgress:
         self._stop_bar()
 
     def say(self, sentence: str) -> None:
+        """What there is to say before the first epoch and after the last, early or not."""
+        self.is_under_way = False
+        self._stop_bar()
         err.print(sentence, soft_wrap=True)
 
     def on_step(self, epoch: int, done: int, total: int) -> None:
@@ -59,7 +62,7 @@ class EpochProgress:
             self.last_line = now
             left = (now - self.start) / (epoch - self.first_epoch) * (self.num_epochs - epoch)
             ending = "" if is_last else f"; {left:.0f} s left"
-            self.say(f"epoch {epoch}/{self.num_epochs}: {text}{ending}")
+            err.print(f"epoch {epoch}/{self.num_epochs}: {text}{ending}", soft_wrap=True)
         if is_last:
             self.is_under_way = False
             self._stop_bar()

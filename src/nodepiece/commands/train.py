@@ -66,6 +66,7 @@ def train(
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.run_folder import CONFIG
     from nodepiece.tasks.train import command_line, train_experiment
+    from nodepiece.training.memory import keep_freed_memory
 
     if list_all:
         out.print(experiment_table())
@@ -78,6 +79,7 @@ def train(
     check_output(folder, marker=CONFIG, kind="run")
     if not (resume or overwrite):
         refuse_to_replace(folder)
+    keep_freed_memory()
     with EpochProgress(settings.training.epochs) as progress:
         watchers: tuple[Watcher, ...] = (progress,)
         if tensorboard is not None:

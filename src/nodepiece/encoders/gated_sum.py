@@ -52,16 +52,24 @@ class GatedSumEncoder(nn.Module):
             anchors = (anchors[:, None] * gates[None]).flatten(end_dim=1)
         return torch.cat([anchors, vectors.relations])
 
+    @property
+    def num_products(self) -> int:
+        """How many rows `products` has."""
+        has_padding = self.counts.relations_per_node > 0
+        return self._num_anchor_rows() + self.counts.num_relations + has_padding
+
     def product_rows(self, tokens: Tokens) -> Bags:
-        counts = self.counts
-        num_distances = max(1, counts.num_distances)
-        anchors = tokens.anchors * num_distances
+        anchors = tokens.anchors * max(1, self.counts.num_distances)
         if tokens.distances is not None:
             anchors = anchors + tokens.distances
-        num_anchor_rows = (counts.num_anchors + 2) * num_distances if anchors.shape[1] else 0
-        num_relation_rows = counts.num_relations + (1 if tokens.relations.shape[1] else 0)
-        members = torch.cat([anchors, num_anchor_rows + tokens.relations], dim=1)
-        return bags_of_width(members, num_anchor_rows + num_relation_rows)
+        members = torch.cat([anchors, self._num_anchor_rows() + tokens.relations], dim=1)
+        return bags_of_width(members, self.num_products)
+
+    def _num_anchor_rows(self) -> int:
+        counts = self.counts
+        if not counts.anchors_per_node:
+            return 0
+        return (counts.num_anchors + 2) * max(1, counts.num_distances)
 
     def _finish(self, summed: Tensor) -> Tensor:
         summed = self.norm(summed)

@@ -83,6 +83,16 @@ class MLPEncoder(nn.Module):
         steps = (before[:-1] - before[1:]).flatten(end_dim=1)
         return torch.cat([before[-1:, -1], steps]).to(products.dtype)
 
+    @property
+    def num_products(self) -> int:
+        """How many rows `products` has."""
+        counts, k = self.counts, self.counts.anchors_per_node
+        num_distance_rows = counts.num_distances * k
+        if self.by_steps:
+            num_distance_rows = 1 + (counts.num_distances - 1) * (k + 1)
+        num_relation_rows = (counts.num_relations + 1) * counts.relations_per_node
+        return (counts.num_anchors + 2) * k + num_distance_rows + num_relation_rows
+
     def product_rows(self, tokens: Tokens) -> Bags:
         """Which rows of `products` add up to the hidden layer of each node."""
         counts = self.counts
@@ -103,8 +113,7 @@ class MLPEncoder(nn.Module):
             columns.append(num_rows + tokens.distances * k + position[:k])
             num_rows += counts.num_distances * k
         columns.append(num_rows + tokens.relations * m + position[:m])
-        num_rows += (counts.num_relations + 1) * m
-        return bags_of_width(torch.cat(columns, dim=1), num_rows)
+        return bags_of_width(torch.cat(columns, dim=1), self.num_products)
 
     def _finish(self, hidden: Tensor) -> Tensor:
         return self.output(self.dropout(hidden).relu())

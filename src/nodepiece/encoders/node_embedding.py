@@ -144,11 +144,9 @@ class NodePieceEmbedding(nn.Module):
         """One row of products costs what one piece of one node does the plain way."""
         if self.factorized is not None:
             return self.factorized
-        counts = self.counts
-        num_products = (counts.num_anchors + 2 + counts.num_distances) * counts.anchors_per_node + (
-            counts.num_relations + 1
-        ) * counts.relations_per_node
-        return num_products < num_nodes * counts.num_pieces
+        if isinstance(self.encoder, TransformerEncoder):
+            return False
+        return self.encoder.num_products < num_nodes * self.counts.num_pieces
 
 
 class LookupEmbedding(nn.Module):

@@ -43,12 +43,15 @@ from nodepiece.tasks.run_folder import (
     write_history,
     write_json,
 )
+from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.storage import load_tokens, save_tokens
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 from nodepiece.training.checkpoint import FORMAT_VERSION, load_tensors, load_weights, save_tensors
 from nodepiece.training.loop import Metrics, Watcher, fit
 from nodepiece.training.trainer import Trainer
+
+NO_ANCHORS = TokenizerSettings(anchors_per_node=0, relations_per_node=1)
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def run_experiment(
         "parameters": model.num_parameters(),
         "vocabulary": {
             "nodes": dataset.train.num_nodes,
-            "anchors": table.vocabulary.num_anchors if experiment.encoder.kind != "lookup" else 0,
+            "anchors": table.vocabulary.num_anchors,
             "relations": 2 * dataset.train.num_relations,
         },
         "epochs": progress.epoch,
@@ -166,8 +169,11 @@ def check_same(experiment: Experiment, dataset: Dataset, folder: Path) -> None:
 
 
 def make_tokens(experiment: Experiment, dataset: Dataset, folder: Path) -> TokenTable:
+    """The tokens of all nodes, kept in the run folder; hardly any for the shallow baseline."""
     rng = np.random.default_rng(experiment.seed)
-    vocabulary = fit_vocabulary(dataset.train, experiment.tokenizer, rng=rng)
+    is_shallow = experiment.encoder.kind == "lookup"
+    settings = NO_ANCHORS if is_shallow else experiment.tokenizer
+    vocabulary = fit_vocabulary(dataset.train, settings, rng=rng)
     table = tokenize(dataset.train, vocabulary, rng=rng)
     save_tokens(table, folder / "vocabulary")
     return table

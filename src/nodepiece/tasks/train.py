@@ -14,7 +14,6 @@ from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.link_prediction import RunOptions, run_experiment
 from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.training.loop import Watcher
-from nodepiece.training.memory import keep_freed_memory
 
 
 def train_experiment(
@@ -40,8 +39,6 @@ def train_experiment(
     dataset = open_dataset(settings.dataset, data=data)
     say(describe(dataset))
     chosen = choose_device(device)
-    if chosen.type == "cpu":
-        keep_freed_memory()
     options = RunOptions(
         folder,
         chosen,

@@ -68,6 +68,16 @@ class TrainingSettings:
             raise InputError(f"training.smoothing must be in [0, 1), got {self.smoothing}")
         if self.num_negatives < 1 and not self.is_against_all:
             raise InputError(f"training.num_negatives must be at least 1: {self.num_negatives}")
+        for knob, amount in (
+            ("smoothing", self.smoothing),
+            ("relation_weight", self.relation_weight),
+            ("regularization", self.regularization),
+        ):
+            if amount and not self.is_against_all:
+                raise InputError(
+                    f"training.{knob} goes with the losses against all nodes and would do nothing "
+                    f"with {self.loss}; set it to 0"
+                )
         if self.patience and not self.validate_every:
             raise InputError("training.patience needs training.validate_every above 0")
 
