@@ -59,6 +59,7 @@ def train(experiment: Experiment, dataset: Dataset, num_steps: int) -> Measured:
     model = our_model(experiment, dataset)
     generator = torch.Generator().manual_seed(experiment.seed)
     edges = torch.tensor(with_inverses(dataset.train))
+    keep_freed_memory()  # as `nodepiece train` does
     trainer = Trainer(model, edges, experiment.training, generator=generator)
     clock = Clock(num_warm_up=3, num_steps=num_steps)
     with suppress(EnoughSteps):
@@ -226,7 +227,6 @@ def main() -> None:
     be_the_first_to_go()
     warnings.simplefilter("ignore")  # PyKEEN's, about viewing pairs of numbers as complex ones
     torch.set_num_threads(int(threads))
-    keep_freed_memory()  # as `nodepiece train` does, and PyKEEN is to have it too
     torch.manual_seed(0)  # PyKEEN draws from the global generator
     experiment = load_experiment(name)
     dataset = open_dataset(experiment.dataset, data=None)

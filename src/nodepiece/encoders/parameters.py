@@ -41,8 +41,23 @@ class Dropout(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         if not self.training or self.share == 0:
             return values
-        keep = torch.empty_like(values).bernoulli_(1 - self.share, generator=self.generator)
-        return values * keep.div_(1 - self.share)
+        if values.is_cuda:
+            keep = torch.empty_like(values).bernoulli_(1 - self.share, generator=self.generator)
+            return values * keep.div_(1 - self.share)
+        return values * self._draw_on_cpu(values)
+
+    def _draw_on_cpu(self, values: Tensor) -> Tensor:
+        """0, or what keeps the mean, for every value: from 16 random bits each.
+
+        A CPU draws one number after the other, so four values share a draw; the share dropped
+        is rounded to a 65,536th.
+        """
+        count, num_dropped = values.numel(), round(self.share * 2**16)
+        words = torch.empty((count + 3) // 4, dtype=torch.int64)
+        words.random_(-(2**63), None, generator=self.generator)  # all 64 bits
+        is_kept = words.view(torch.int16)[:count] >= num_dropped - 2**15
+        keep = is_kept.to(values.dtype).mul_(1 / (1 - num_dropped / 2**16))
+        return keep.view(values.shape)
 
 
 def use_generator(module: nn.Module, generator: torch.Generator) -> None:
