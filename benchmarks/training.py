@@ -14,8 +14,8 @@ way, brings relations to unit modulus after each step rather than inside it, rep
 one half of a batch and the tails in the other where we do both for every fact, and encodes a node
 that a batch names several times once, where we do so each time. Our process keeps the memory
 that a step frees, as `nodepiece train` does; PyKEEN's runs as it comes (with the same setting its
-step on WN18RR took 2.16 s instead of 2.21, and the one on FB15k-237 ran out of 24 GB). The weights are
-those at the start: neither library takes more or less time for better ones.
+step on WN18RR took 2.16 s instead of 2.21, and the one on FB15k-237 ran out of 24 GB). The weights
+are those at the start: neither library takes more or less time for better ones.
 
 Writes results/training-CASE.json; a measurement that ran out of memory says so there.
 """
