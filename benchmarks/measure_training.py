@@ -25,7 +25,8 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.settings import Experiment, load_experiment
-from nodepiece.tasks.link_prediction import Judge, build_model
+from nodepiece.tasks.judge import Judge
+from nodepiece.tasks.link_prediction import build_model
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 from nodepiece.training.memory import keep_freed_memory

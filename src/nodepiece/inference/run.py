@@ -17,7 +17,8 @@ from nodepiece.evaluation.ranking import Progress
 from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
-from nodepiece.tasks.link_prediction import Judge, load_model
+from nodepiece.tasks.judge import Judge
+from nodepiece.tasks.link_prediction import load_model
 from nodepiece.tasks.run_folder import SPLITS, read_config, read_facts
 from nodepiece.tasks.train import choose_device, train_experiment
 

@@ -21,13 +21,10 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
 from nodepiece.encoders.pieces import resample_relations, shuffle_equidistant
 from nodepiece.errors import InputError
-from nodepiece.evaluation.known_answers import known_relations, known_tails
-from nodepiece.evaluation.metrics import RankingReport, report_links, report_relations
-from nodepiece.evaluation.ranking import Progress as RankingProgress
-from nodepiece.evaluation.ranking import rank_links, rank_relations
-from nodepiece.graph.arrays import IntArray
+from nodepiece.evaluation.metrics import RankingReport
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.settings import Experiment
+from nodepiece.tasks.judge import Judge
 from nodepiece.tasks.run_folder import (
     CHECKPOINT,
     CONFIG,
@@ -48,7 +45,7 @@ from nodepiece.tokenizer.storage import load_tokens, save_tokens
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 from nodepiece.training.checkpoint import FORMAT_VERSION, load_tensors, load_weights, save_tensors
-from nodepiece.training.loop import Metrics, Watcher, fit
+from nodepiece.training.loop import Watcher, fit
 from nodepiece.training.trainer import Trainer
 
 NO_ANCHORS = TokenizerSettings(anchors_per_node=0, relations_per_node=1)
@@ -116,11 +113,7 @@ def run_experiment(
     evaluate_seconds = perf_counter() - start
     valid = judge.report(model, dataset.valid).both if len(dataset.valid) else None
     metrics = {
-        "experiment": experiment.name,
-        "task": experiment.task,
-        "dataset": experiment.dataset,
-        "split": "test" if report else None,
-        **(report.to_json(dataset.names.relation) if report else {}),
+        **describe_result(experiment, dataset, report),
         "valid": valid.to_json() if valid else None,
         "unseen": dataset.num_unseen,
         "parameters": model.num_parameters(),
@@ -241,61 +234,17 @@ def refresh_tokens(experiment: Experiment, table: TokenTable, trainer: Trainer, 
         nodes.use_training_tokens(tokens)
 
 
-class Judge:
-    """Ranks facts with a model, for validation and for the final result."""
-
-    def __init__(self, experiment: Experiment, dataset: Dataset) -> None:
-        self.task, self.settings = experiment.task, experiment.evaluation
-        self.dataset = dataset
-        known, graph = dataset.all_triples(), dataset.train
-        self.known = (
-            known_tails(known, graph.num_nodes, graph.num_relations)
-            if self.task == "link-prediction"
-            else known_relations(
-                known,
-                graph.num_nodes,
-                graph.num_relations,
-                direct_only=self.settings.direct_relations,
-            )
-        )
-
-    def validate(self, model: LinkModel) -> Metrics:
-        facts = self.dataset.valid
-        if self.settings.validation_facts:
-            facts = facts[: self.settings.validation_facts]
-        return self.report(model, facts).both.to_json()
-
-    def report(
-        self, model: LinkModel, facts: IntArray, progress: RankingProgress | None = None
-    ) -> RankingReport:
-        model.eval()
-        with torch.no_grad():
-            return self._rank(model, facts, progress)
-
-    def _rank(
-        self, model: LinkModel, facts: IntArray, progress: RankingProgress | None
-    ) -> RankingReport:
-        vectors = model.node_vectors()
-        budget, device = self.settings.memory_budget, vectors.device
-        if self.task == "link-prediction":
-            ranks = rank_links(
-                lambda heads, relations: model.score_all_tails(heads, relations, vectors),
-                facts,
-                self.known,
-                memory_budget=budget,
-                device=device,
-                progress=progress,
-            )
-            return report_links(ranks)
-        relation_ranks = rank_relations(
-            lambda heads, tails: model.score_all_relations(heads, tails, vectors),
-            facts,
-            self.known,
-            memory_budget=budget,
-            device=device,
-            progress=progress,
-        )
-        return report_relations(relation_ranks, facts[:, 1])
+def describe_result(
+    experiment: Experiment, dataset: Dataset, report: RankingReport | None
+) -> dict[str, Any]:
+    """What was ranked and how well: the top of metrics.json."""
+    return {
+        "experiment": experiment.name,
+        "task": experiment.task,
+        "dataset": experiment.dataset,
+        "split": "test" if report else None,
+        **(report.to_json(dataset.names.relation) if report else {}),
+    }
 
 
 def describe_device(device: torch.device) -> str:
