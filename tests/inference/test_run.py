@@ -1,0 +1,62 @@
+"""Answers by name are the decoder's own scores in order, without what is known."""
+
+
+import pytest
+import torch
+from tests.tasks.couples import couples, experiment
+
+from nodepiece.inference.run import Run, load
+from nodepiece.tasks.link_prediction import RunOptions, run_experiment
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    run_experiment(experiment(epochs=3), couples(), RunOptions(folder, torch.device("cpu")))
+    return load(folder)
+
+
+def score(run: Run, head: str, relation: str, tail: str) -> float:
+    """One fact scored on its own; "inverse of ..." is a relation of its own here."""
+    names, vectors = run.dataset.names, run.vectors
+    relation_vector = run.model.relation_vectors()[names.relation_id(relation)]
+    head_vector, tail_vector = vectors[names.node_id(head)], vectors[names.node_id(tail)]
+    return run.model.decoder.score(head_vector, relation_vector, tail_vector).item()
+
+
+def test_tails_come_in_the_order_of_their_scores_without_the_known_and_the_asked(run: Run) -> None:
+    known = run.known(head="person 0", relation="married to")
+    assert known == ["person 1"]
+    nodes = set(run.dataset.names.nodes.to_pylist()) - {"person 0", "person 1"}
+    expected = sorted(
+        nodes, key=lambda node: score(run, "person 0", "married to", node), reverse=True
+    )
+    answers = run.predict(head="person 0", relation="married to", top=5)
+    assert [answer.name for answer in answers] == expected[:5]
+    assert answers[0].score == pytest.approx(
+        score(run, "person 0", "married to", expected[0]), abs=1e-5
+    )
+
+
+def test_heads_are_scored_with_the_inverse_relation(run: Run) -> None:
+    best = run.predict(relation="lives in", tail="town 1", top=1)[0]
+    assert best.score == pytest.approx(
+        score(run, "town 1", "inverse of lives in", best.name), abs=1e-5
+    )
+
+
+def test_the_relations_of_a_pair_are_scored_each_on_its_own(run: Run) -> None:
+    answers = run.predict(head="person 0", tail="person 1", include_known=True)
+    assert len(answers) == 4  # two relations, both ways
+    for answer in answers:
+        assert answer.score == pytest.approx(
+            score(run, "person 0", answer.name, "person 1"), abs=1e-5
+        )
+    assert {answer.name for answer in answers if answer.is_known} == set(
+        run.known(head="person 0", tail="person 1")
+    )
+
+
+def test_known_answers_can_be_limited_to_splits(run: Run) -> None:
+    assert run.known(head="person 31", relation="married to", splits=("train",)) == []
+    assert run.known(head="person 31", relation="married to", splits=("test",)) == ["person 30"]
