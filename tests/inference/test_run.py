@@ -1,6 +1,5 @@
 """Answers by name are the decoder's own scores in order, without what is known."""
 
-
 import pytest
 import torch
 from tests.tasks.couples import couples, experiment
