@@ -36,6 +36,7 @@ def nodepiece(
         monkeypatch.setattr(sys, "argv", ["nodepiece", *map(str, arguments)])
         status = 0
         handler = signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the runner ignores it
         try:
             main()
         except SystemExit as stop:
