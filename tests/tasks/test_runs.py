@@ -81,20 +81,28 @@ def test_the_shallow_lookup_learns_with_the_same_code(tmp_path: Path) -> None:
 
 def test_relations_are_predicted(tmp_path: Path) -> None:
     """Guessing among four relations gives .52."""
-    chosen = experiment("relation-prediction", epochs=20, learning_rate=0.03, validate_every=5)
+    chosen = experiment(
+        "relation-prediction",
+        epochs=20,
+        learning_rate=0.03,
+        validate_every=5,
+        relation_weight=1.0,
+    )
     metrics = finished(chosen, tmp_path / "run")
     assert metrics["task"] == "relation-prediction"
-    assert metrics["mrr"] > 0.7
+    assert metrics["mrr"] > 0.9
     assert metrics["count"] == 5
     assert set(metrics["relations"]) == {"married to"}
     assert "head" not in metrics
 
 
 def test_relations_may_be_ranked_without_their_inverses(tmp_path: Path) -> None:
+    """Untrained weights that put some inverse before the true one of two relations."""
     chosen = experiment("relation-prediction", epochs=1, learning_rate=1e-9)
     both = finished(chosen, tmp_path / "both")["mean_rank"]
     direct = replace(chosen, evaluation=EvaluationSettings(direct_relations=True))
-    assert finished(direct, tmp_path / "direct")["mean_rank"] <= min(2, both)
+    assert both > 2  # more than the two candidates that are left without inverses
+    assert finished(direct, tmp_path / "direct")["mean_rank"] <= 2
 
 
 KINDS: dict[str, Experiment] = {
