@@ -20,7 +20,8 @@ def pagerank(
     edges spreads its rank over all nodes, which changes nothing but that sum. Edges lead both
     ways, so the eigenvalues of the walk are real and Chebyshev's acceleration of the power
     iteration applies: the error falls by 0.56 an iteration instead of 0.85 (damping 0.85), at
-    the same cost. It ends when the changes fall below `tolerance`, as a share of all rank.
+    the same cost. It ends when a plain step would change less than `tolerance`, as a share of all
+    rank.
 
     Everything is float64 and every node adds up its own neighbours in one order, so a hub of
     any degree neither drifts nor depends on threads.
@@ -36,12 +37,13 @@ def pagerank(
     for _ in range(max_iterations):
         received = _receive(adjacency.offsets, adjacency.neighbours, chunks, rank * share_of)
         received += 1
+        # Not the change of rank: accelerated, it can be nothing by accident on the way.
+        if np.abs(received - rank).sum() < tolerance * rank.sum():
+            break
         received -= previous
         received *= weight
         received += previous
         previous, rank = rank, received
-        if np.abs(rank - previous).sum() < tolerance * rank.sum():
-            break
         weight = 1 / (1 - damping**2 * weight / (2 if weight == 1.0 else 4))
     return rank / rank.sum()
 
