@@ -89,3 +89,15 @@ def test_one_and_two_threads_give_the_same_sample() -> None:
     together = sets.sample(2, 99, rng=np.random.default_rng(0))
     numba.set_num_threads(1)
     assert together.tobytes() == alone.tobytes()
+
+
+def test_a_random_order_shows_the_same_sample_in_an_order_of_each_node_s_own() -> None:
+    heads = [(head, relation, 1000) for head in range(1000) for relation in range(3)]
+    sets = sets_of(heads, 1001, 3)
+    ascending = sets.sample(4, 99, rng=np.random.default_rng(0))[:1000]
+    random = sets.sample(4, 99, rng=np.random.default_rng(0), ascending=False)[:1000]
+    np.testing.assert_array_equal(np.sort(random, axis=1), ascending)
+    assert (random[:, 3] == 99).all()  # what pads stays last
+    _, counts = np.unique(random, axis=0, return_counts=True)
+    assert len(counts) == 6  # all orders of three
+    assert counts.min() > 110 and counts.max() < 225  # 167 each on average, deviation 11.8

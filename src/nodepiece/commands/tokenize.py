@@ -76,6 +76,13 @@ def tokenize(
             "(per-node), or by one order for all (global).",
         ),
     ] = DEFAULTS.ties,
+    relation_order: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="The order of a node's relations: ascending, or random for each node.",
+        ),
+    ] = DEFAULTS.relation_order,
     disconnected: Annotated[
         str,
         typer.Option(
@@ -109,6 +116,7 @@ def tokenize(
         mix=parse_mix(mix),
         select=select,
         ties=ties,
+        relation_order=relation_order,
         distances=not no_distances,
         disconnected=disconnected,
     )

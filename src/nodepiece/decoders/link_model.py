@@ -6,6 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from nodepiece.decoders.complex_numbers import to_unit_modulus
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.encoders.graph_layers import (
     GraphLayer,
@@ -25,12 +26,15 @@ class DecoderSettings:
     kind: str = "rotate"  # a name in DECODERS
     query_dropout: float = 0.0  # on heads that are scored against all nodes, in [0, 1)
     node_norm: bool = False  # BatchNorm on the node vectors
+    unit_relations: bool = False  # relations back to unit modulus after each step, as published
 
     def __post_init__(self) -> None:
         if self.kind not in DECODERS:
             raise InputError(f"unknown decoder {self.kind!r}; it is one of {', '.join(DECODERS)}")
         if not 0 <= self.query_dropout < 1:
             raise InputError(f"decoder.query_dropout must be in [0, 1): {self.query_dropout}")
+        if self.unit_relations and not DECODERS[self.kind].is_complex:
+            raise InputError(f"decoder.unit_relations: {self.kind} has no complex relations")
 
 
 class LinkModel(nn.Module):
@@ -72,6 +76,7 @@ class LinkModel(nn.Module):
         self._hoods: Neighbourhoods | None = None
         self.node_norm = nn.BatchNorm1d(dim) if decoder.node_norm else None
         self.query_dropout = Dropout(decoder.query_dropout)
+        self.unit_relations = decoder.unit_relations
         use_generator(self, generator)
 
     def relation_vectors(self) -> Tensor:
@@ -79,6 +84,13 @@ class LinkModel(nn.Module):
         if isinstance(self.nodes, NodePieceEmbedding) and self.own_relations is None:
             return self.nodes.tables.relations
         return cast(Tensor, self.own_relations)
+
+    def after_step(self) -> None:
+        """What the settings ask of the weights, whatever the optimizer made of them."""
+        if self.unit_relations:
+            with torch.no_grad():
+                relations = self.relation_vectors()
+                relations.copy_(to_unit_modulus(relations))
 
     def node_vectors(self) -> Tensor:
         """(num_nodes, dim): every node, through the graph layers if there are any."""

@@ -38,6 +38,11 @@ class Decoder:
     num_parts: int = 1  # dim must be a multiple of it
     relation_parts: int = 1  # a relation has this many vectors of size dim
 
+    @property
+    def is_complex(self) -> bool:
+        """Whether vectors are complex numbers, real halves first."""
+        return self.num_parts == 2
+
     def relation_dim(self, dim: int) -> int:
         """The size of a relation vector where nodes have `dim` numbers."""
         if dim < 1 or dim % self.num_parts:

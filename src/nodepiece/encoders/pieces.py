@@ -126,8 +126,13 @@ def shuffle_equidistant(tokens: Tokens, *, generator: torch.Generator) -> Tokens
 
 def resample_relations(tokens: Tokens, table: TokenTable, *, rng: np.random.Generator) -> Tokens:
     """A new sample of every node's relational context."""
-    num_relations = table.vocabulary.num_relations
-    sample = table.relation_sets.sample(table.relations_per_node, num_relations, rng=rng)
+    vocabulary = table.vocabulary
+    sample = table.relation_sets.sample(
+        table.relations_per_node,
+        vocabulary.num_relations,
+        rng=rng,
+        ascending=vocabulary.settings.relation_order == "ascending",
+    )
     relations = torch.tensor(sample, dtype=torch.int32).to(tokens.relations.device)
     return Tokens(tokens.anchors, tokens.distances, relations)
 

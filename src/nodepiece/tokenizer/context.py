@@ -24,14 +24,17 @@ class RelationSets:
     def of(self, node: int) -> IntArray:
         return self.values[self.offsets[node] : self.offsets[node + 1]]
 
-    def sample(self, m: int, padding: int, *, rng: np.random.Generator) -> IntArray:
-        """m distinct relations of every node without replacement: (num_nodes, m), ascending.
+    def sample(
+        self, m: int, padding: int, *, rng: np.random.Generator, ascending: bool = True
+    ) -> IntArray:
+        """m distinct relations of every node without replacement: (num_nodes, m).
 
         `padding` fills the end of rows of nodes with fewer than m. A node keeps the m relations
-        with the smallest hashes, which is a uniform sample and the same for any thread count.
+        with the smallest hashes, which is a uniform sample and the same for any thread count;
+        in the order of these hashes, where it is not to be ascending.
         """
         chunks = balanced_chunks(np.diff(self.offsets))
-        return _sample(self.offsets, self.values, chunks, m, padding, draw_salt(rng))
+        return _sample(self.offsets, self.values, chunks, m, padding, draw_salt(rng), ascending)
 
 
 def relation_sets(adjacency: Adjacency) -> RelationSets:
@@ -39,18 +42,19 @@ def relation_sets(adjacency: Adjacency) -> RelationSets:
 
 
 @njit(parallel=True, cache=True)
-def _sample(offsets, values, chunks, m, padding, salt):  # type: ignore[no-untyped-def]
+def _sample(offsets, values, chunks, m, padding, salt, ascending):  # type: ignore[no-untyped-def]
     sample = np.full((len(offsets) - 1, m), padding, np.int32)
     for chunk in prange(len(chunks) - 1):
         for node in range(chunks[chunk], chunks[chunk + 1]):
             candidates = values[offsets[node] : offsets[node + 1]]
-            if len(candidates) <= m:
+            if ascending and len(candidates) <= m:
                 sample[node, : len(candidates)] = candidates
                 continue
             keys = np.empty(len(candidates), np.uint64)
             for i in range(len(candidates)):
                 keys[i] = mix(salt, node, candidates[i])
             chosen = candidates[np.argsort(keys)[:m]]
-            chosen.sort()
-            sample[node] = chosen
+            if ascending:
+                chosen.sort()
+            sample[node, : len(chosen)] = chosen
     return sample

@@ -20,6 +20,7 @@ class TokenizerSettings:
     mix: Mapping[str, float] = field(default_factory=lambda: dict(PAPER_MIX))  # shares, sum 1
     select: str = "nearest"  # which k anchors a node gets: "nearest" or "random"
     ties: str = "per-node"  # among equidistant anchors: "per-node" pseudo-random, or "global" order
+    relation_order: str = "ascending"  # of a node's relations; "random": each node its own
     distances: bool = True  # False: the ablation that forgets how far the anchors are
     disconnected: str = "token"  # a component without anchor: "token" [DISCONNECTED], or "anchor"
 
@@ -45,6 +46,7 @@ class TokenizerSettings:
             raise InputError(f"the anchor share must be above 0 and at most 1: {self.anchor_share}")
         one_of("select", self.select, ("nearest", "random"))
         one_of("ties", self.ties, ("per-node", "global"))
+        one_of("relation_order", self.relation_order, ("ascending", "random"))
         one_of("disconnected", self.disconnected, ("token", "anchor"))
         check_mix(self.mix)
 

@@ -28,7 +28,7 @@ class TokenTable:
     vocabulary: Vocabulary
     anchors: IntArray  # (num_nodes, k) token ids
     distances: Distances  # (num_nodes, k) hops, NO_DISTANCE where there is no anchor
-    relations: IntArray  # (num_nodes, m) token ids, ascending, [PAD] last
+    relations: IntArray  # (num_nodes, m) token ids in `relation_order`, [PAD] last
     relation_sets: RelationSets  # what `relations` was sampled from
 
     def __post_init__(self) -> None:
@@ -74,7 +74,12 @@ def tokenize(
     settings = vocabulary.settings
     adjacency = adjacency or build_adjacency(graph)
     sets = relation_sets(adjacency)
-    relations = sets.sample(settings.relations_per_node, vocabulary.num_relations, rng=rng)
+    relations = sets.sample(
+        settings.relations_per_node,
+        vocabulary.num_relations,
+        rng=rng,
+        ascending=settings.relation_order == "ascending",
+    )
     anchors, distances = assign_anchors(adjacency, vocabulary, rng=rng)
     is_missing = anchors == UNREACHED  # (num_nodes, k)
     anchors[is_missing] = vocabulary.padding

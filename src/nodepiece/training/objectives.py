@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from nodepiece.decoders.complex_numbers import moduli
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
@@ -25,9 +26,9 @@ def loss_against_all(model: LinkModel, batch: QueryBatch, settings: TrainingSett
 def loss_of_answers(
     model: LinkModel, batch: QueryBatch, vectors: Tensor, settings: TrainingSettings
 ) -> Tensor:
-    """What is asked of the facts themselves: their relation, and small vectors (N3).
+    """What is asked of the facts themselves: their relation, and small vectors.
 
-    Each number of a vector counts by itself, also where two of them are one complex number.
+    Small by the nuclear 3-norm (N3; Lacroix et al., 2018), of moduli where vectors are complex.
     """
     rows, tails = batch.answers
     heads, relations = batch.heads[rows], batch.relations[rows]
@@ -39,7 +40,8 @@ def loss_of_answers(
         loss = loss + settings.relation_weight * (losses * weight).sum()
     if settings.regularization:
         parts = (vectors[heads], model.relation_vectors()[relations], vectors[tails])
-        cubes = sum(part.abs().pow(3).sum(dim=1) for part in parts)
+        sizes = moduli if model.decoder.is_complex else torch.abs
+        cubes = sum(sizes(part).pow(3).sum(dim=1) for part in parts)
         loss = loss + settings.regularization * (cubes * weight).sum() / 3
     return loss
 
