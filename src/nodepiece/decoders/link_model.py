@@ -6,8 +6,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from nodepiece.decoders.complex_numbers import to_unit_modulus
 from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.encoders.complex_numbers import to_unit_modulus
 from nodepiece.encoders.graph_layers import (
     GraphLayer,
     GraphLayerSettings,

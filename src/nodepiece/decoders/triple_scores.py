@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nodepiece.decoders.against_all import in_chunks, negative_distances
-from nodepiece.decoders.complex_numbers import (
+from nodepiece.encoders.complex_numbers import (
     conjugate,
     moduli,
     multiply,

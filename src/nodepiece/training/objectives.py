@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from nodepiece.decoders.complex_numbers import moduli
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
 from nodepiece.training.settings import TrainingSettings
