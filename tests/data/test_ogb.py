@@ -8,6 +8,7 @@ import torch
 from tests.data.written_facts import facts_of
 
 from nodepiece.data.load import load_training_graph
+from nodepiece.data.torch_arrays import load_arrays
 from nodepiece.errors import InputError
 
 # Q1 -P31-> Q2, Q3 -P17-> Q1
@@ -32,8 +33,11 @@ def facts(place: Path) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("is_zip", [True, False], ids=["zip", "before torch 1.6"])
-def test_training_facts_are_read_with_their_wikidata_names(tmp_path: Path, is_zip: bool) -> None:
-    write_ogb(tmp_path, _use_new_zipfile_serialization=is_zip)
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_training_facts_are_read_with_their_wikidata_names(
+    tmp_path: Path, is_zip: bool, protocol: int
+) -> None:
+    write_ogb(tmp_path, _use_new_zipfile_serialization=is_zip, pickle_protocol=protocol)
     assert facts(tmp_path) == [("Q1", "P31", "Q2"), ("Q3", "P17", "Q1")]
 
 
@@ -42,6 +46,22 @@ def test_arrays_pickled_by_an_older_numpy_are_read(tmp_path: Path) -> None:
     path = folder / "split/time/train.pt"
     path.write_bytes(path.read_bytes().replace(b"numpy._core.multi", b"numpy.core.multi"))
     assert len(facts(tmp_path)) == 2
+
+
+def test_tensors_are_read_like_arrays_strides_and_all(tmp_path: Path) -> None:
+    content = {"a": torch.arange(12).view(3, 4).T[1:], "b": torch.arange(4, dtype=torch.int32)[2:]}
+    torch.save(content, tmp_path / "x.pt")
+    read = load_arrays(tmp_path / "x.pt")
+    for key, tensor in content.items():
+        np.testing.assert_array_equal(read[key], tensor.numpy())
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40, -30])
+def test_a_file_cut_short_is_refused(tmp_path: Path, cut: int) -> None:
+    path = write_ogb(tmp_path) / "split/time/train.pt"
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(InputError, match="cannot be read as plain arrays"):
+        facts(tmp_path)
 
 
 def test_tensors_are_read_like_arrays(tmp_path: Path) -> None:
@@ -65,9 +85,13 @@ class Mischief:
 
 
 @pytest.mark.parametrize("is_zip", [True, False])
-def test_a_pickle_that_would_run_code_is_refused_unrun(tmp_path: Path, is_zip: bool) -> None:
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_pickle_that_would_run_code_is_refused_unrun(
+    tmp_path: Path, is_zip: bool, protocol: int
+) -> None:
     target = tmp_path / "was-here"
-    write_ogb(tmp_path, TRAIN | {"x": Mischief(target)}, _use_new_zipfile_serialization=is_zip)
+    train = TRAIN | {"x": Mischief(target)}
+    write_ogb(tmp_path, train, _use_new_zipfile_serialization=is_zip, pickle_protocol=protocol)
     with pytest.raises(InputError, match=r"train\.pt cannot be read as plain arrays"):
         facts(tmp_path)
     assert not target.exists()
@@ -78,7 +102,7 @@ def test_a_pickle_that_would_run_code_is_refused_unrun(tmp_path: Path, is_zip: b
     [
         ({"head": np.array([0])}, "has no 'relation'"),
         (TRAIN | {"tail": np.array([1])}, "differ in length"),
-        (TRAIN | {"tail": torch.tensor([0.5, 1.0])}, "'tail' is no column of integers"),
+        (TRAIN | {"tail": np.array([0.5, 1.0])}, "'tail' is no column of integers"),
         (TRAIN | {"tail": np.array([1, 3])}, "outside the graph of 3 nodes"),
         (TRAIN | {"tail": np.array([1, 2**32])}, "outside the graph of 3 nodes"),
         ([1, 2], "holds a list"),

@@ -17,6 +17,14 @@ CLASSES = "node classification"
 OUT_OF_SAMPLE = "out-of-sample link prediction"
 OGB = "link prediction (OGB)"
 
+OGB_FILES = {  # part -> names in the layout of the Open Graph Benchmark, the preferred first
+    "train": ("split/time/train.pt",),
+    "valid": ("split/time/valid.pt",),
+    "test": ("split/time/test.pt",),
+    "nodes": ("mapping/nodeidx2entityid.csv.gz",),
+    "relations": ("mapping/reltype2relid.csv.gz", "mapping/relidx2relid.csv.gz"),
+}
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -227,14 +235,10 @@ def _wd50k() -> Benchmark:
 
 
 def _wikikg2() -> Benchmark:
-    files = {part: (f"split/time/{part}.pt",) for part in SPLITS} | {
-        "nodes": ("mapping/nodeidx2entityid.csv.gz",),
-        "relations": ("mapping/reltype2relid.csv.gz", "mapping/relidx2relid.csv.gz"),
-    }
     return Benchmark(
         "ogbl-wikikg2",
         OGB,
-        (Layout("ogbl-wikikg2", files), Layout("ogbl_wikikg2", files)),
+        (Layout("ogbl-wikikg2", OGB_FILES), Layout("ogbl_wikikg2", OGB_FILES)),
         2_500_604,
         535,
         {"train": 16_109_182, "valid": 429_456, "test": 598_543},

@@ -1,5 +1,6 @@
 """A graph to learn from and facts to be judged by."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,18 @@ from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
+
+
+@dataclass(frozen=True, eq=False)
+class GivenNegatives:
+    """What the facts of a split are ranked against, where a dataset says so."""
+
+    heads: IntArray  # (num_facts, num_negatives) nodes to stand in place of the head
+    tails: IntArray  # (num_facts, num_negatives)
+
+    def __post_init__(self) -> None:
+        for side in ("heads", "tails"):
+            object.__setattr__(self, side, read_only(getattr(self, side)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +34,8 @@ class Dataset:
     num_unseen: dict[str, int]  # facts of "valid" and "test" left out: they name what train lacks
     num_repeated: int = 0  # facts left out because their file states them twice
     num_literals: int = 0  # facts left out because their object is no node
+    negatives: Callable[[str], GivenNegatives] | None = None
+    """Reads what the facts of "valid" or "test" are ranked against, where the dataset says so."""
 
     def __post_init__(self) -> None:
         for part in ("valid", "test"):

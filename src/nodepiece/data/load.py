@@ -23,7 +23,7 @@ from nodepiece.data.benchmarks import (
 )
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.encode import encode_like, ids_in
-from nodepiece.data.ogb import read_ogb_training_graph
+from nodepiece.data.ogb import read_ogb_dataset, read_ogb_training_graph
 from nodepiece.data.read import ReadOptions, read_dataset, read_graph, read_graph_with_report
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, read_only
@@ -89,6 +89,8 @@ class OutOfSampleDataset:
 
 def load_benchmark(name: str, data: Path | None) -> Dataset:
     """A transductive benchmark; `data` is searched before the usual places."""
+    if benchmark_named(name).task == OGB:
+        return read_ogb_dataset(name, locate_benchmark(name, data=data).files)
     location = _locate(name, data, task=LINKS)
     return replace(read_dataset(location.folder, options=NO_HEADER), name=name)
 

@@ -1,31 +1,43 @@
-"""The layout of the Open Graph Benchmark: pickled arrays, read without running a pickle."""
+"""The layout of the Open Graph Benchmark, as ogbl-wikikg2 has it; the ogb package is not needed.
 
-import pickle
-import warnings
+FOLDER/split/time/train.pt          head, relation, tail: (num_facts,) each
+FOLDER/split/time/{valid,test}.pt   the same, and head_neg, tail_neg: (num_facts, num_negatives)
+FOLDER/mapping/                     the Wikidata ids of nodes and of relations
+"""
+
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+from numpy.typing import NDArray
 
+from nodepiece.data.benchmarks import OGB_FILES
 from nodepiece.data.columns import ROLES
+from nodepiece.data.dataset import Dataset, GivenNegatives
+from nodepiece.data.torch_arrays import load_arrays
 from nodepiece.errors import InputError
-from nodepiece.graph.arrays import LongArray
+from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 
-# All that a pickled array of integers calls for. Older files know the first one by its old name.
-_RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
-ARRAY_GLOBALS: list[Any] = [
-    (_RECONSTRUCT, "numpy.core.multiarray._reconstruct"),
-    (_RECONSTRUCT, "numpy._core.multiarray._reconstruct"),
-    np.ndarray,
-    np.dtype,
-    type(np.dtype(np.int64)),
-    type(np.dtype(np.int32)),
-]
+
+def is_ogb_folder(folder: Path) -> bool:
+    return (folder / OGB_FILES["train"][0]).is_file()
+
+
+def ogb_files(folder: Path) -> dict[str, Path]:
+    """The file of every part; a folder that lacks one is refused."""
+    found = {}
+    for part, names in OGB_FILES.items():
+        paths = [folder / name for name in names if (folder / name).is_file()]
+        if not paths:
+            raise InputError(f"{folder} has the layout of OGB, but {names[0]} is not there; add it")
+        found[part] = paths[0]
+    return found
 
 
 def read_ogb_training_graph(files: Mapping[str, Path]) -> KnowledgeGraph:
@@ -34,43 +46,64 @@ def read_ogb_training_graph(files: Mapping[str, Path]) -> KnowledgeGraph:
     `files`: parts "train", "nodes" and "relations". Facts keep the order and ids of OGB.
     """
     names = Names(read_mapping(files["nodes"]), read_mapping(files["relations"]))
-    content = load_arrays(files["train"])
-    columns = [integers(content, role, files["train"]) for role in ROLES]
+    triples = read_triples(files["train"], len(names.nodes))
+    return KnowledgeGraph(triples, len(names.nodes), len(names.relations), names)
+
+
+def read_ogb_dataset(name: str, files: Mapping[str, Path]) -> Dataset:
+    """All three splits by the ids of OGB; negatives are read when they are asked for."""
+    train = read_ogb_training_graph(files)
+    parts = {}
+    for part in ("valid", "test"):
+        triples = read_triples(files[part], train.num_nodes)
+        parts[part] = KnowledgeGraph(triples, train.num_nodes, train.num_relations).triples
+    negatives = partial(read_negatives, files, num_nodes=train.num_nodes)
+    return Dataset(
+        name, train, parts["valid"], parts["test"], {"valid": 0, "test": 0}, negatives=negatives
+    )
+
+
+def read_triples(path: Path, num_nodes: int) -> IntArray:
+    """(num_facts, 3); ids that no graph can have are refused, others by the graph itself."""
+    content = load_arrays(path)
+    columns = [integers(content, role, path, ndim=1, num_nodes=num_nodes) for role in ROLES]
     if len({len(column) for column in columns}) > 1:
         sizes = ", ".join(str(len(column)) for column in columns)
-        raise InputError(f"{files['train']}: head, relation and tail differ in length ({sizes})")
-    triples = np.stack(columns, axis=1)
-    return KnowledgeGraph(triples, len(names.nodes), len(names.relations), names)  # type: ignore[arg-type]  # checked, then int32
+        raise InputError(f"{path}: head, relation and tail differ in length ({sizes})")
+    return np.stack(columns, axis=1)
 
 
-def load_arrays(path: Path) -> dict[str, Any]:
-    """A torch file of arrays; anything else in it is refused before it can do something."""
-    import torch  # takes a second, and no other file of this folder needs it
+def read_negatives(files: Mapping[str, Path], part: str, *, num_nodes: int) -> GivenNegatives:
+    """The nodes that facts of "valid" or "test" are ranked against."""
+    if part not in ("valid", "test"):
+        raise InputError(f"the {part} facts have no negatives; rank valid or test")
+    content = load_arrays(files[part])
+    sides = []
+    for key in ("head_neg", "tail_neg"):
+        sides.append(integers(content, key, files[part], ndim=2, num_nodes=num_nodes))
+        del content[key]  # 2.4 GB each, where it has 500 for 600,000 facts
+    return GivenNegatives(*sides)
 
-    try:
-        with torch.serialization.safe_globals(ARRAY_GLOBALS), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns of what it then refuses
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+
+def integers(
+    content: Mapping[str, Any], key: str, path: Path, *, ndim: int, num_nodes: int
+) -> IntArray:
+    """One array of ids below the number of nodes."""
+    if key not in content:
+        raise InputError(f"{path} has no {key!r}; it has {', '.join(map(str, content))}")
+    array: NDArray[Any] = np.asarray(content[key])
+    if array.ndim != ndim or array.dtype.kind != "i":
+        expected = "column" if ndim == 1 else "table"
         raise InputError(
-            f"{path} cannot be read as plain arrays ({reason}); fetch ogbl-wikikg2 again"
-        ) from error
-    if not isinstance(content, dict):
-        raise InputError(f"{path} holds a {type(content).__name__}, not a dict of arrays")
-    return content
-
-
-def integers(content: Mapping[str, Any], role: str, path: Path) -> LongArray:
-    """One column: (num_facts,)."""
-    if role not in content:
-        raise InputError(f"{path} has no {role!r}; it has {', '.join(map(str, content))}")
-    column = np.asarray(content[role])
-    if column.ndim != 1 or column.dtype.kind != "i":
-        raise InputError(
-            f"{path}: {role!r} is no column of integers, but {column.dtype} in shape {column.shape}"
+            f"{path}: {key!r} is no {expected} of integers, but {array.dtype} in shape "
+            f"{array.shape}"
         )
-    return column.astype(np.int64, copy=False)
+    if array.size and (array.min() < 0 or array.max() >= num_nodes):
+        raise InputError(
+            f"{path}: {key!r} names ids from {array.min()} to {array.max()}, outside the graph of "
+            f"{num_nodes} nodes; fetch or write it again"
+        )
+    return array.astype(np.int32)
 
 
 def read_mapping(path: Path) -> pa.LargeStringArray:

@@ -9,7 +9,13 @@ from nodepiece.data.dataset import Dataset
 from nodepiece.data.embedded import load_countries
 from nodepiece.data.input_file import STANDARD_INPUT
 from nodepiece.data.load import load_benchmark, load_training_graph
-from nodepiece.data.read import read_dataset, read_graph_with_report
+from nodepiece.data.ogb import (
+    is_ogb_folder,
+    ogb_files,
+    read_ogb_dataset,
+    read_ogb_training_graph,
+)
+from nodepiece.data.read import dataset_name, read_dataset, read_graph_with_report
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
@@ -21,6 +27,8 @@ def open_dataset(source: str, *, data: Path | None = None) -> Dataset:
 
     A path that exists wins over a name.
     """
+    if is_ogb_folder(Path(source)):
+        return read_ogb_dataset(dataset_name(source), ogb_files(Path(source)))
     if Path(source).exists():
         return read_dataset(source)
     check_known(source)
@@ -34,6 +42,9 @@ def open_graph(
 
     A path that exists wins over a name.
     """
+    if is_ogb_folder(Path(source)):
+        graph = read_ogb_training_graph(ogb_files(Path(source)))
+        return graph, [f"{graph.num_triples:,} facts in the layout of OGB"]
     if source == STANDARD_INPUT or Path(source).exists():
         graph, report = read_graph_with_report(source, options=options)
         first, *others = report.sentences()
