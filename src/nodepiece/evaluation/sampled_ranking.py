@@ -40,7 +40,8 @@ def rank_links_among(
     _check_sizes(triples, negative_heads, negative_tails)
     head, relation, tail = triples.T
     inverse = relation + np.int32(num_relations)
-    total, sides = 2 * len(triples), []
+    total = 2 * len(triples)
+    sides: list[FloatArray] = []
     for queries, negatives in (
         (np.stack([tail, inverse, head]), negative_heads),
         (np.stack([head, relation, tail]), negative_tails),
