@@ -26,11 +26,11 @@ from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.judge import Judge
-from nodepiece.tasks.link_prediction import build_model
+from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
+from nodepiece.training.links import link_trainer
 from nodepiece.training.memory import keep_freed_memory
-from nodepiece.training.trainer import Trainer
 
 LARGE_BATCH = 128  # facts that PyKEEN ranks at a time, where it is not left to itself
 
@@ -61,7 +61,7 @@ def train(experiment: Experiment, dataset: Dataset, num_steps: int) -> Measured:
     generator = torch.Generator().manual_seed(experiment.seed)
     edges = torch.tensor(with_inverses(dataset.train))
     keep_freed_memory()  # as `nodepiece train` does
-    trainer = Trainer(model, edges, experiment.training, generator=generator)
+    trainer = link_trainer(model, edges, experiment.training, generator=generator)
     clock = Clock(num_warm_up=3, num_steps=num_steps)
     with suppress(EnoughSteps):
         trainer.run_epoch(0, lambda done, total: clock.tick())
@@ -79,7 +79,8 @@ def rank(experiment: Experiment, dataset: Dataset, num_facts: int) -> Measured:
 def our_model(experiment: Experiment, dataset: Dataset) -> LinkModel:
     rng = np.random.default_rng(experiment.seed)
     vocabulary = fit_vocabulary(dataset.train, experiment.tokenizer, rng=rng)
-    return build_model(experiment, dataset, tokenize(dataset.train, vocabulary, rng=rng))
+    table = tokenize(dataset.train, vocabulary, rng=rng)
+    return LinkPrediction(experiment, dataset).build_model(table)
 
 
 def pykeen_train(experiment: Experiment, dataset: Dataset, num_steps: int) -> Measured:

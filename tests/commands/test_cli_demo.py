@@ -9,6 +9,7 @@ import pytest
 
 from nodepiece import Experiment, load, load_experiment
 from nodepiece.commands.demo import QUESTIONS
+from nodepiece.inference.run import load_links
 
 if TYPE_CHECKING:
     from tests.commands.conftest import Nodepiece
@@ -27,8 +28,8 @@ def test_it_compares_three_models_answers_questions_and_leaves_a_run(nodepiece: 
 
     assert ran.status == 0
     rows = {line.split("  ")[0].strip(): line.split() for line in ran.out.splitlines()}
-    learned = load("run").evaluate().both
-    assert rows["NodePiece"][-1] == f"{learned.mrr:.3f}"
+    learned = load("run").evaluate().scores
+    assert rows["NodePiece"][-1] == f"{learned['mrr']:.3f}"
     assert rows["popularity"][-1] == "0.126"
     assert rows["a vector for every node"][5] == "37,532"
     assert "3,222 facts about 831 nodes" in ran.out
@@ -53,7 +54,7 @@ def test_a_run_that_is_there_is_kept(nodepiece: Nodepiece, run: Path) -> None:
 def test_the_truth_of_every_question_is_in_the_test_facts_alone(
     trained: Path, question: dict[str, str]
 ) -> None:
-    run = load(trained)
+    run = load_links(trained)
 
     truth = run.known(**question, splits=("test",))
     assert truth
@@ -62,11 +63,13 @@ def test_the_truth_of_every_question_is_in_the_test_facts_alone(
 
 def test_both_models_have_about_as_many_parameters(tmp_path: Path) -> None:
     from nodepiece.data.embedded import load_countries
-    from nodepiece.tasks.link_prediction import build_model, make_tokens
+    from nodepiece.encoders.parameters import num_parameters
+    from nodepiece.tasks.link_prediction import LinkPrediction
+    from nodepiece.tasks.tokens import make_tokens
 
     dataset, sizes = load_countries(), []
     for name in ("countries", "countries-shallow"):
         experiment = load_experiment(name)
-        table = make_tokens(experiment, dataset, tmp_path / name)
-        sizes.append(build_model(experiment, dataset, table).num_parameters())
+        table = make_tokens(experiment, dataset.train, tmp_path / name)
+        sizes.append(num_parameters(LinkPrediction(experiment, dataset).build_model(table)))
     assert sizes[1] == pytest.approx(sizes[0], rel=0.02)

@@ -8,7 +8,7 @@ from tests.data.written_facts import facts_of, written
 
 from nodepiece.data.read import read_dataset, read_dataset_with_reports, read_graph
 from nodepiece.errors import InputError
-from nodepiece.tasks.train import describe
+from nodepiece.tasks.link_prediction import describe_dataset
 
 TRAIN = "a\tr\tb\nb\tq\tc\n"
 
@@ -113,4 +113,6 @@ def test_facts_stated_twice_are_counted_over_all_splits_and_told_before_training
     written(tmp_path, "c\tr\ta\nc\tr\ta\n", "test.tsv")
     dataset = read_dataset(tmp_path)
     assert dataset.num_repeated == 3
-    assert describe(dataset).endswith("0 for valid, 1 for test; 3 stated twice are kept once")
+    assert describe_dataset(dataset).endswith(
+        "0 for valid, 1 for test; 3 stated twice are kept once"
+    )

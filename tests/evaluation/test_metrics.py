@@ -26,7 +26,7 @@ def test_the_means_of_ranks() -> None:
 
 
 def test_a_report_has_both_sides_on_top_then_each_side_and_relation() -> None:
-    report = report_links(example()).to_json(str)
+    report = report_links(example()).named(str).to_json()
     assert list(report) == [
         *("mrr", "mean_rank", "hits@1", "hits@3", "hits@10", "count"),
         *("head", "tail", "relations"),
@@ -43,7 +43,11 @@ def test_a_report_has_both_sides_on_top_then_each_side_and_relation() -> None:
 
 
 def test_a_report_on_relations_has_no_sides() -> None:
-    report = report_relations(np.array([1.0, 3.0]), np.array([2, 0], dtype=np.int32)).to_json(str)
+    report = (
+        report_relations(np.array([1.0, 3.0]), np.array([2, 0], dtype=np.int32))
+        .named(str)
+        .to_json()
+    )
     assert "head" not in report
     assert report["mean_rank"] == 2
     assert report["relations"] == {

@@ -4,18 +4,21 @@ import pytest
 import torch
 from tests.tasks.couples import couples, experiment
 
-from nodepiece.inference.run import Run, load
-from nodepiece.tasks.link_prediction import RunOptions, run_experiment
+from nodepiece.inference.links import LinkRun
+from nodepiece.inference.run import load_links
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.runner import RunOptions, run_experiment
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(tmp_path_factory: pytest.TempPathFactory) -> LinkRun:
     folder = tmp_path_factory.mktemp("runs") / "run"
-    run_experiment(experiment(epochs=3), couples(), RunOptions(folder, torch.device("cpu")))
-    return load(folder)
+    task = LinkPrediction(experiment(epochs=3), couples())
+    run_experiment(task, RunOptions(folder, torch.device("cpu")))
+    return load_links(folder)
 
 
-def score(run: Run, head: str, relation: str, tail: str) -> float:
+def score(run: LinkRun, head: str, relation: str, tail: str) -> float:
     """One fact scored on its own; "inverse of ..." is a relation of its own here."""
     names, vectors = run.dataset.names, run.vectors
     relation_vector = run.model.relation_vectors()[names.relation_id(relation)]
@@ -23,7 +26,9 @@ def score(run: Run, head: str, relation: str, tail: str) -> float:
     return run.model.decoder.score(head_vector, relation_vector, tail_vector).item()
 
 
-def test_tails_come_in_the_order_of_their_scores_without_the_known_and_the_asked(run: Run) -> None:
+def test_tails_come_in_the_order_of_their_scores_without_the_known_and_the_asked(
+    run: LinkRun,
+) -> None:
     known = run.known(head="person 0", relation="married to")
     assert known == ["person 1"]
     nodes = set(run.dataset.names.nodes.to_pylist()) - {"person 0", "person 1"}
@@ -37,14 +42,14 @@ def test_tails_come_in_the_order_of_their_scores_without_the_known_and_the_asked
     )
 
 
-def test_heads_are_scored_with_the_inverse_relation(run: Run) -> None:
+def test_heads_are_scored_with_the_inverse_relation(run: LinkRun) -> None:
     best = run.predict(relation="lives in", tail="town 1", top=1)[0]
     assert best.score == pytest.approx(
         score(run, "town 1", "inverse of lives in", best.name), abs=1e-5
     )
 
 
-def test_the_relations_of_a_pair_are_scored_each_on_its_own(run: Run) -> None:
+def test_the_relations_of_a_pair_are_scored_each_on_its_own(run: LinkRun) -> None:
     answers = run.predict(head="person 0", tail="person 1", include_known=True)
     assert len(answers) == 4  # two relations, both ways
     for answer in answers:
@@ -56,6 +61,6 @@ def test_the_relations_of_a_pair_are_scored_each_on_its_own(run: Run) -> None:
     )
 
 
-def test_known_answers_can_be_limited_to_splits(run: Run) -> None:
+def test_known_answers_can_be_limited_to_splits(run: LinkRun) -> None:
     assert run.known(head="person 31", relation="married to", splits=("train",)) == []
     assert run.known(head="person 31", relation="married to", splits=("test",)) == ["person 30"]

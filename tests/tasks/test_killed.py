@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from tests.tasks.couples import couples, experiment
 
-from nodepiece.tasks.link_prediction import RunOptions, run_experiment
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.runner import RunOptions, run_experiment
 
 EXPERIMENT = experiment(
     epochs=8,
@@ -29,7 +30,8 @@ PROGRAM = """
     import torch
     from tests.tasks.couples import couples
     from tests.tasks.test_killed import EXPERIMENT
-    from nodepiece.tasks.link_prediction import RunOptions, run_experiment
+    from nodepiece.tasks.link_prediction import LinkPrediction
+    from nodepiece.tasks.runner import RunOptions, run_experiment
 
     class Killer:
         def on_step(self, epoch, done, total):
@@ -42,7 +44,7 @@ PROGRAM = """
 
     torch.set_num_threads(1)
     options = RunOptions(Path(sys.argv[1]), torch.device("cpu"), resume=True, watchers=(Killer(),))
-    run_experiment(EXPERIMENT, couples(), options)
+    run_experiment(LinkPrediction(EXPERIMENT, couples()), options)
 """
 
 
@@ -59,7 +61,8 @@ def epochs_in_history(folder: Path) -> list[int]:
 
 def test_a_run_killed_twice_ends_where_the_uninterrupted_one_does(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    expected = run_experiment(EXPERIMENT, couples(), RunOptions(whole, torch.device("cpu")))
+    task = LinkPrediction(EXPERIMENT, couples())
+    expected = run_experiment(task, RunOptions(whole, torch.device("cpu")))
     assert expected is not None
 
     run_and_be_killed(killed, "step")
@@ -67,7 +70,7 @@ def test_a_run_killed_twice_ends_where_the_uninterrupted_one_does(tmp_path: Path
     run_and_be_killed(killed, "epoch")
     assert epochs_in_history(killed) == [1, 2, 3, 4, 5]
     options = RunOptions(killed, torch.device("cpu"), resume=True)
-    metrics = run_experiment(EXPERIMENT, couples(), options)
+    metrics = run_experiment(task, options)
 
     assert metrics is not None
     del metrics["seconds"], expected["seconds"]

@@ -18,8 +18,9 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.inference.run import load
 from nodepiece.settings import Experiment
-from nodepiece.tasks.link_prediction import RunOptions, run_experiment
+from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.run_folder import read_config, read_facts
+from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.train import train_experiment
 from nodepiece.tokenizer.settings import TokenizerSettings
 
@@ -28,7 +29,7 @@ def run(
     chosen: Experiment, folder: Path, *, dataset: Dataset | None = None, **options: Any
 ) -> dict[str, Any] | None:
     run_options = RunOptions(folder, torch.device("cpu"), **options)
-    return run_experiment(chosen, dataset or couples(), run_options)
+    return run_experiment(LinkPrediction(chosen, dataset or couples()), run_options)
 
 
 def finished(chosen: Experiment, folder: Path, **options: Any) -> dict[str, Any]:
@@ -206,7 +207,7 @@ def test_the_folder_alone_gives_the_facts_and_the_model_back(tmp_path: Path) -> 
     for split in ("train", "valid", "test"):
         np.testing.assert_array_equal(facts.part(split), couples().part(split))
     assert facts.names.fingerprint == NAMES.fingerprint
-    assert load(folder).evaluate("test").both.mrr == metrics["mrr"]
+    assert load(folder).evaluate("test").scores["mrr"] == metrics["mrr"]
 
 
 def test_the_model_at_the_end_is_the_best_validated_one(tmp_path: Path) -> None:
@@ -350,7 +351,7 @@ def test_every_kind_trains_on_a_gpu_about_as_on_the_cpu(kind: str, tmp_path: Pat
     losses = []
     for device in ("cpu", "cuda"):
         options = RunOptions(tmp_path / device, torch.device(device))
-        assert run_experiment(KINDS[kind], couples(), options) is not None
+        assert run_experiment(LinkPrediction(KINDS[kind], couples()), options) is not None
         losses.append([record["loss"] for record in history(tmp_path / device)])
     assert losses[0] == pytest.approx(losses[1], rel=0.15)
 
@@ -363,8 +364,9 @@ def test_an_interrupted_run_on_a_gpu_ends_where_the_whole_one_does(
     def options(name: str, **more: Any) -> RunOptions:
         return RunOptions(tmp_path / name, torch.device("cuda"), **more)
 
-    run_experiment(KINDS[kind], couples(), options("whole"))
-    run_experiment(KINDS[kind], couples(), options("parts", should_stop=stop_after(3)))
-    run_experiment(KINDS[kind], couples(), options("parts", resume=True))
+    task = LinkPrediction(KINDS[kind], couples())
+    run_experiment(task, options("whole"))
+    run_experiment(task, options("parts", should_stop=stop_after(3)))
+    run_experiment(task, options("parts", resume=True))
     for part, whole in zip(history(tmp_path / "parts"), history(tmp_path / "whole"), strict=True):
         assert part == pytest.approx(whole, rel=1e-3)

@@ -17,17 +17,18 @@ from nodepiece.training.checkpoint import (
     save_checkpoint,
     save_tensors,
 )
+from nodepiece.training.links import link_trainer
 from nodepiece.training.loop import Metrics, Stopping, fit
 from nodepiece.training.settings import TrainingSettings
 from nodepiece.training.trainer import Trainer
 
 
-def trainer(seed: int = 0, **settings: Any) -> Trainer:
+def trainer(seed: int = 0, **settings: Any) -> Trainer[Any]:
     chosen = {"batch_size": 2, "learning_rate": 0.01, "epochs": 4, "checkpoint_seconds": 0}
     training = TrainingSettings(**(chosen | settings))
     generator = torch.Generator().manual_seed(seed)
     model = tiny_model(query_dropout=0.2, seed=seed)
-    return Trainer(model, EDGES, training, generator=generator)
+    return link_trainer(model, EDGES, training, generator=generator)
 
 
 class Watch:
@@ -46,7 +47,7 @@ class Watch:
 
 
 def run(
-    made: Trainer,
+    made: Trainer[Any],
     folder: Path,
     *,
     validate: Callable[[], Metrics] = dict,
@@ -66,7 +67,7 @@ def run(
     )
 
 
-def scripted(values: list[float], made: Trainer) -> tuple[Callable[[], Metrics], list[Tensor]]:
+def scripted(values: list[float], made: Trainer[Any]) -> tuple[Callable[[], Metrics], list[Tensor]]:
     """A validation that says what it is told to, and keeps the weights it was asked about."""
     script: Iterator[float] = iter(values)
     seen: list[Tensor] = []
@@ -177,7 +178,7 @@ def test_a_checkpoint_holds_everything_that_changes(tmp_path: Path) -> None:
     made, other = trainer(loss="cross-entropy"), trainer(seed=1, loss="cross-entropy")
     for epoch in range(2):
         made.run_epoch(epoch, lambda done, total: None)
-    made.batches.reserve(99)  # type: ignore[union-attr]
+    made.batches.reserve(99)
     best = {"a": torch.arange(3)}
     progress = Progress(2, 0.5, 1, 1, 3.25, history=[{"epoch": 1}, {"epoch": 2}])
     path = tmp_path / "checkpoint.safetensors"
@@ -187,7 +188,7 @@ def test_a_checkpoint_holds_everything_that_changes(tmp_path: Path) -> None:
     assert loaded_best is not None
     assert torch.equal(loaded_best["a"], best["a"])
     assert torch.equal(other.generator.get_state(), made.generator.get_state())
-    assert other.batches.capacity == 99  # type: ignore[union-attr]
+    assert other.batches.capacity == 99
     states = [each.optimizer.state_dict()["state"] for each in (made, other)]
     torch.testing.assert_close(*states, rtol=0, atol=0)
 

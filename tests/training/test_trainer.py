@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -6,14 +7,15 @@ from tests.training.tiny_models import EDGES, tiny_model
 
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.errors import InputError
+from nodepiece.training.links import link_trainer
 from nodepiece.training.settings import TrainingSettings
 from nodepiece.training.trainer import Trainer, learning_rate, products_in
 
 
-def trainer(**settings: object) -> Trainer:
+def trainer(**settings: object) -> Trainer[Any]:
     chosen = TrainingSettings(**({"batch_size": 2, "learning_rate": 0.01} | settings))  # type: ignore[arg-type]
     generator = torch.Generator().manual_seed(0)
-    return Trainer(tiny_model(), EDGES, chosen, generator=generator)
+    return link_trainer(tiny_model(), EDGES, chosen, generator=generator)
 
 
 def rates(**settings: object) -> list[float]:
@@ -84,6 +86,45 @@ def test_the_loss_falls(loss: str) -> None:
     made = trainer(loss=loss, learning_rate=0.1, num_negatives=8, margin=1.0)
     losses = [made.run_epoch(epoch, lambda done, total: None) for epoch in range(30)]
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+
+
+class OneNumber:
+    """The simplest batches: the same number, three times an epoch."""
+
+    num_batches, capacity = 3, 0
+
+    def reserve(self, capacity: int) -> None:
+        pass
+
+    def start_epoch(self, *, generator: torch.Generator) -> bool:
+        return False
+
+    def take(self, step: torch.Tensor) -> torch.Tensor:
+        return torch.ones(1, device=step.device)
+
+
+def test_any_module_is_trained_on_any_batches_with_any_loss() -> None:
+    model = torch.nn.Linear(1, 1)
+    seen: list[float] = []
+
+    def project() -> None:
+        seen.append(model.bias.item())
+        model.bias.zero_()
+
+    made = Trainer(
+        model,
+        OneNumber(),
+        lambda batch: (model(batch) - 3).square().sum(),
+        TrainingSettings(learning_rate=0.3),
+        generator=torch.Generator().manual_seed(0),
+        after_step=project,
+    )
+    for epoch in range(20):
+        made.run_epoch(epoch, lambda done, total: None)
+
+    assert len(seen) == 60 and any(seen)  # after every step, and the optimizer had moved it
+    assert model.bias.item() == 0
+    assert model.weight.item() == pytest.approx(3, abs=0.1)
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
@@ -166,10 +207,21 @@ def test_a_replayed_step_does_what_the_step_itself_does(
         generator = torch.Generator("cuda").manual_seed(0)
         model = tiny_model(query_dropout=0.2).cuda().train()
         use_generator(model, generator)
-        made = Trainer(model, EDGES.cuda(), settings, generator=generator)
+        made = link_trainer(model, EDGES.cuda(), settings, generator=generator)
         for epoch in range(3):
             made.run_epoch(epoch, lambda done, total: None)
         assert (made.graph is None) == (num_warm > 100)
         return model.state_dict()
 
     torch.testing.assert_close(weights(3), weights(1000))
+
+
+@pytest.mark.gpu
+def test_a_step_is_recorded_even_where_every_epoch_has_one() -> None:
+    generator = torch.Generator("cuda").manual_seed(0)
+    settings = TrainingSettings(loss="self-adversarial", batch_size=len(EDGES))
+    made = link_trainer(tiny_model().cuda(), EDGES.cuda(), settings, generator=generator)
+    for epoch in range(5):
+        made.run_epoch(epoch, lambda done, total: None)
+    assert made.batches.num_batches == 1
+    assert made.graph is not None

@@ -20,8 +20,8 @@ from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
     from nodepiece.data.dataset import Dataset
-    from nodepiece.evaluation.metrics import RankingMetrics
-    from nodepiece.inference.run import Run
+    from nodepiece.evaluation.report import Scores
+    from nodepiece.inference.links import LinkRun
     from nodepiece.settings import Experiment
     from nodepiece.tokenizer.tokens import TokenTable
 
@@ -154,8 +154,10 @@ def most_alike(countries: "Dataset", table: "TokenTable", name: str) -> list[str
     return [f"{countries.names.node(other)} ({shared[other]})" for other in nearest]
 
 
-def train_both_and_compare(countries: "Dataset", folder: Path) -> "Run":
+def train_both_and_compare(countries: "Dataset", folder: Path) -> "LinkRun":
     """Train on pieces, train a vector for every node, and judge both beside popularity."""
+    from nodepiece.encoders.parameters import num_parameters
+
     out.print(
         "A model of the facts is trained on the pieces. Beside it, for comparison, the usual kind "
         "with a trained vector for every node, small enough to have as many parameters.\n"
@@ -165,8 +167,8 @@ def train_both_and_compare(countries: "Dataset", folder: Path) -> "Run":
         shallow = train_quietly(SHALLOW, Path(place) / "shallow")
     with stage("ranking the answers to the test facts"):
         judged = [
-            ("NodePiece", run.model.num_parameters(), run.evaluate().both),
-            ("a vector for every node", shallow.model.num_parameters(), shallow.evaluate().both),
+            ("NodePiece", num_parameters(run.model), run.evaluate().scores),
+            ("a vector for every node", num_parameters(shallow.model), shallow.evaluate().scores),
             ("popularity", 0, judge_popularity(countries)),
         ]
     out.print(
@@ -177,9 +179,9 @@ def train_both_and_compare(countries: "Dataset", folder: Path) -> "Run":
     return run
 
 
-def train_quietly(name: str, folder: Path) -> "Run":
+def train_quietly(name: str, folder: Path) -> "LinkRun":
     """Train with nothing but progress, and open the run."""
-    from nodepiece.inference.run import load
+    from nodepiece.inference.run import load_links
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.train import train_experiment
     from nodepiece.training.memory import keep_freed_memory
@@ -189,10 +191,10 @@ def train_quietly(name: str, folder: Path) -> "Run":
     keep_freed_memory()
     with EpochProgress(settings.training.epochs) as progress:
         train_experiment(settings, folder, device="cpu", watchers=(progress,))
-    return load(folder)
+    return load_links(folder)
 
 
-def judge_popularity(countries: "Dataset") -> "RankingMetrics":
+def judge_popularity(countries: "Dataset") -> "Scores":
     from nodepiece.evaluation.known_answers import known_tails
     from nodepiece.evaluation.metrics import report_links
     from nodepiece.evaluation.popularity import count_tails
@@ -204,22 +206,21 @@ def judge_popularity(countries: "Dataset") -> "RankingMetrics":
     budget = EvaluationSettings().memory_budget
     scores = count_tails(graph).score_tails
     ranks = rank_links(scores, countries.test, known, memory_budget=budget, device="cpu")
-    return report_links(ranks).both
+    return report_links(ranks).both.to_json()
 
 
-def comparison(judged: "list[tuple[str, int, RankingMetrics]]") -> Table:
+def comparison(judged: "list[tuple[str, int, Scores]]") -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("model")
     for heading in ("parameters", "first", "in top 3", "in top 10", "MRR"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name, parameters, metrics in judged:
-        shares = (metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10)
-        cells = [f"{100 * share:.0f} %" for share in shares]
-        table.add_row(name, f"{parameters:,}", *cells, f"{metrics.mrr:.3f}")
+    for name, parameters, scores in judged:
+        cells = [f"{100 * scores[key]:.0f} %" for key in ("hits@1", "hits@3", "hits@10")]
+        table.add_row(name, f"{parameters:,}", *cells, f"{scores['mrr']:.3f}")
     return table
 
 
-def answer(run: "Run", words: str, question: dict[str, str]) -> None:
+def answer(run: "LinkRun", words: str, question: dict[str, str]) -> None:
     """The likeliest answers that training did not state, and where the truth is among them."""
     stated = run.known(**question, splits=("train", "valid"))
     truth = run.known(**question, splits=("test",))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from nodepiece.commands.console import err
+from nodepiece.commands.tables import SHARES
 
 if TYPE_CHECKING:
     from nodepiece.training.checkpoint import Progress as TrainingProgress
@@ -74,6 +75,10 @@ class EpochProgress:
 
 def describe(record: dict[str, Any]) -> str:
     """The loss, and what validation found if this epoch had one."""
-    shown = {"valid_mrr": "valid MRR", "valid_hits@10": "Hits@10"}
-    found = [f"{shown[key]} {value:.4f}" for key, value in record.items() if key in shown]
+    found = [
+        f"{SHARES[key]} {record[f'valid_{key}']:.4f}"
+        for key in SHARES
+        if f"valid_{key}" in record and key not in ("hits@1", "hits@3")
+    ]
+    found[:1] = [f"valid {first}" for first in found[:1]]
     return ", ".join([f"loss {record['loss']:.4f}", *found])

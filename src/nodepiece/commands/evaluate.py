@@ -1,6 +1,7 @@
-"""nodepiece evaluate: how high a run ranks the true answers of a split."""
+"""nodepiece evaluate: how well a run does on a split."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,11 +9,11 @@ import typer
 from rich.table import Table
 
 from nodepiece.commands.console import JsonOption, out, stage
-from nodepiece.commands.tables import add_scores, score_table
+from nodepiece.commands.tables import score_table
 from nodepiece.commands.train import DeviceOption
 
 if TYPE_CHECKING:
-    from nodepiece.evaluation.metrics import RankingReport
+    from nodepiece.evaluation.report import Report
     from nodepiece.inference.run import Run
 
 RunArgument = Annotated[
@@ -32,46 +33,39 @@ def evaluate(
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
-    """Rank the true answers of a split among all others, known facts left out.
+    """Judge a run by a split, as its task asks for.
 
-    Link prediction ranks the head and the tail of every fact, relation prediction its relation.
+    Link prediction ranks the head and the tail of every fact among all others, known facts left
+    out, relation prediction its relation.
     """
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
     opened = load(run, device=choose_device(device))
-    with stage(f"ranking the {split} facts of {run}") as remarks:
+    with stage(f"judging {run} by its {split} split"):
         report = opened.evaluate(split)
-        remarks.append(f"{report.both.count:,} ranks")
     if as_json:
-        content = to_json(opened, report, split, per_relation=per_relation)
+        content = to_json(opened, report, split, with_details=per_relation)
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
     else:
-        out.print(report_table(opened, report, per_relation=per_relation))
+        out.print(report_table(report, with_details=per_relation))
 
 
-def to_json(
-    run: "Run", report: "RankingReport", split: str, *, per_relation: bool
-) -> dict[str, Any]:
+def to_json(run: "Run", report: "Report", split: str, *, with_details: bool) -> dict[str, Any]:
     about = {
         "experiment": run.experiment.name,
         "task": run.experiment.task,
         "dataset": run.experiment.dataset,
         "split": split,
     }
-    scores = report.to_json(run.dataset.names.relation)
-    if not per_relation:
-        del scores["relations"]
-    return about | scores
+    found = report if with_details else replace(report, details={})
+    return about | found.to_json()
 
 
-def report_table(run: "Run", report: "RankingReport", *, per_relation: bool) -> Table:
-    """All ranks, each side, and each relation if wanted, the most frequent first."""
-    rows = [("all ranks", report.both), *report.sides.items()]
-    table = score_table(rows, heading="ranks of")
-    if per_relation:
-        table.add_section()
-        by_count = sorted(report.relations.items(), key=lambda item: -item[1].count)
-        for relation, metrics in by_count:
-            add_scores(table, run.dataset.names.relation(relation), metrics)
-    return table
+def report_table(report: "Report", *, with_details: bool) -> Table:
+    """Everything, each part, and the details if wanted, the most frequent first."""
+    named = [("all", report.scores), *report.parts.items()]
+    if with_details:
+        for group in report.details.values():
+            named += sorted(group.items(), key=lambda item: -item[1].get("count", 0))
+    return score_table(named, heading="scores of")

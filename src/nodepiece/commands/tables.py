@@ -9,7 +9,7 @@ from rich.table import Table
 from nodepiece.commands.console import bar, count, out, percent, readable_bytes
 
 if TYPE_CHECKING:
-    from nodepiece.evaluation.metrics import RankingMetrics
+    from nodepiece.evaluation.report import Scores
     from nodepiece.tokenizer.statistics import MemoryComparison, TokenStatistics
     from nodepiece.tokenizer.vocabulary import Vocabulary
 
@@ -129,22 +129,31 @@ def memory_rows(memory: "MemoryComparison") -> list[tuple[str, str]]:
     ]
 
 
-def score_table(named: "Sequence[tuple[str, RankingMetrics]]", *, heading: str) -> Table:
-    """A row of ranking metrics for each name."""
+def score_table(named: "Sequence[tuple[str, Scores]]", *, heading: str) -> Table:
+    """A row of scores for each name, in the columns that the first one has."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(heading, overflow="fold")
-    for column in ("MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "ranks"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for name, metrics in named:
-        add_scores(table, name, metrics)
+    columns = [key for key in COLUMNS if key in named[0][1]]
+    for key in columns:
+        table.add_column(COLUMNS[key][0], justify="right", no_wrap=True)
+    for name, scores in named:
+        cells = [format(scores[key], COLUMNS[key][1]) if key in scores else "" for key in columns]
+        table.add_row(name, *cells)
     return table
 
 
-def add_scores(table: Table, name: str, metrics: "RankingMetrics") -> None:
-    scores = (metrics.mrr, metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10)
-    table.add_row(
-        name,
-        *(f"{score:.3f}" for score in scores),
-        f"{metrics.mean_rank:,.1f}",
-        f"{metrics.count:,}",
-    )
+# Scores between 0 and 1, the larger the better, and how they are called.
+SHARES = {
+    "mrr": "MRR",
+    "hits@1": "Hits@1",
+    "hits@3": "Hits@3",
+    "hits@10": "Hits@10",
+    "roc_auc": "ROC-AUC",
+    "prc_auc": "PRC-AUC",
+    "hard_accuracy": "hard accuracy",
+}
+# All that is shown, and how it is written.
+COLUMNS = {key: (name, ".3f") for key, name in SHARES.items()} | {
+    "mean_rank": ("mean rank", ",.1f"),
+    "count": ("ranks", ",d"),
+}

@@ -13,6 +13,7 @@ from nodepiece.commands.console import err, interrupts, out, say
 from nodepiece.commands.epochs import EpochProgress
 from nodepiece.commands.graphs import DataOption
 from nodepiece.commands.outputs import check_output
+from nodepiece.commands.tables import SHARES
 from nodepiece.errors import InputError, Stopped
 
 if TYPE_CHECKING:
@@ -133,10 +134,8 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
     seconds = metrics["seconds"]
     scores = "no test facts, so it was not evaluated"
     if metrics["split"] is not None:
-        scores = (
-            f"test MRR {metrics['mrr']:.4f}, Hits@1 {metrics['hits@1']:.4f}, "
-            f"Hits@3 {metrics['hits@3']:.4f}, Hits@10 {metrics['hits@10']:.4f}"
-        )
+        shown = [f"{SHARES[key]} {metrics[key]:.4f}" for key in SHARES if key in metrics]
+        scores = f"test {', '.join(shown)}"
     return [
         f"{metrics['experiment']}: {scores}",
         f"{metrics['parameters']:,} parameters; {seconds['train']:.1f} s of training, "

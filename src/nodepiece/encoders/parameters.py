@@ -65,3 +65,7 @@ def use_generator(module: nn.Module, generator: torch.Generator) -> None:
     for part in module.modules():
         if isinstance(part, Dropout):
             part.generator = generator
+
+
+def num_parameters(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())

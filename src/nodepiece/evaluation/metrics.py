@@ -7,6 +7,7 @@ import numpy as np
 
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import LinkRanks
+from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.arrays import FloatArray, IntArray
 
 
@@ -21,7 +22,7 @@ class RankingMetrics:
     hits_at_10: float
     count: int  # ranks
 
-    def to_json(self) -> dict[str, float]:
+    def to_json(self) -> Scores:
         return {
             "mrr": self.mrr,
             "mean_rank": self.mean_rank,
@@ -40,11 +41,11 @@ class RankingReport:
     sides: dict[str, RankingMetrics]  # "head" and "tail"; empty where relations are ranked
     relations: dict[int, RankingMetrics]  # by relation id; those with a fact only
 
-    def to_json(self, relation_name: Callable[[int], str]) -> dict[str, object]:
-        """The metrics of all ranks at the top, then "head", "tail" and, by name, "relations"."""
+    def named(self, relation_name: Callable[[int], str]) -> Report:
+        """The same with relations by name."""
         sides = {side: metrics.to_json() for side, metrics in self.sides.items()}
         relations = {relation_name(key): part.to_json() for key, part in self.relations.items()}
-        return {**self.both.to_json(), **sides, "relations": relations}
+        return Report(self.both.to_json(), sides, {"relations": relations})
 
 
 def summarize(ranks: FloatArray) -> RankingMetrics:

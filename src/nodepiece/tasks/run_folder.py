@@ -9,7 +9,7 @@ RUN/history.jsonl         a record an epoch; RUN/metrics.json: the result
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,19 @@ METRICS = "metrics.json"
 SPLITS = ("train", "valid", "test")
 
 
-def start_run(folder: Path, experiment: Experiment, dataset: Dataset) -> None:
-    """Make a fresh run folder; an earlier run there is replaced whole."""
+def start_run(folder: Path, experiment: Experiment, write: Callable[[Path], None]) -> None:
+    """Make a fresh run folder with the data that `write` puts there; an earlier run is replaced."""
     with atomic_folder(folder, marker=CONFIG) as partial:
         (partial / CONFIG).write_text(to_toml(experiment), encoding="utf-8")
-        save_names(dataset.names, partial / "names")
-        (partial / "facts").mkdir()
-        for split in SPLITS:
-            np.save(partial / "facts" / f"{split}.npy", dataset.part(split))
+        write(partial)
+
+
+def write_facts(dataset: Dataset, folder: Path) -> None:
+    """All of a dataset that a run needs: `read_facts` gives it back."""
+    save_names(dataset.names, folder / "names")
+    (folder / "facts").mkdir()
+    for split in SPLITS:
+        np.save(folder / "facts" / f"{split}.npy", dataset.part(split))
 
 
 def read_config(folder: Path) -> Experiment:

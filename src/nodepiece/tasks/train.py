@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
-from nodepiece.data.dataset import Dataset
-from nodepiece.data.open import open_dataset
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment
-from nodepiece.tasks.link_prediction import RunOptions, run_experiment
 from nodepiece.tasks.run_folder import CONFIG
+from nodepiece.tasks.runner import RunOptions, run_experiment
+from nodepiece.tasks.task_names import task_of
 from nodepiece.training.loop import Watcher
 
 
@@ -36,8 +35,8 @@ def train_experiment(
         settings, source, overrides = experiment, folder / CONFIG, ()
     else:
         settings, source = load_experiment(experiment, overrides), Path(experiment)
-    dataset = open_dataset(settings.dataset, data=data)
-    say(describe(dataset))
+    task = task_of(settings).open(settings, data)
+    say(task.describe())
     chosen = choose_device(device)
     options = RunOptions(
         folder,
@@ -50,24 +49,7 @@ def train_experiment(
         say=say,
         should_stop=should_stop,
     )
-    return run_experiment(settings, dataset, options)
-
-
-def describe(dataset: Dataset) -> str:
-    """Sizes, and what was left out, in one line."""
-    sizes = [f"{dataset.train.num_triples:,} facts to learn from"]
-    sizes += [f"{len(dataset.part(part)):,} for {part}" for part in ("valid", "test")]
-    left_out = [
-        f"{number:,} {why}"
-        for number, why in (
-            (sum(dataset.num_unseen.values()), "that name what training lacks are left out"),
-            (dataset.num_repeated, "stated twice are kept once"),
-            (dataset.num_literals, "whose object is a literal are left out"),
-        )
-        if number
-    ]
-    facts = "; ".join([", ".join(sizes), *left_out])
-    return f"{dataset.name}: {dataset.train.num_nodes:,} nodes, {facts}"
+    return run_experiment(task, options)
 
 
 def choose_device(device: str | None) -> torch.device:

@@ -4,10 +4,33 @@ A step asks for its batch with a counter that lives on the device and gets tenso
 never change, so that the step can be recorded once and replayed.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
+
+Batch_co = TypeVar("Batch_co", covariant=True)
+
+
+class Batches(Protocol[Batch_co]):
+    """What a Trainer goes through in an epoch."""
+
+    @property
+    def num_batches(self) -> int:
+        """Steps an epoch."""
+
+    @property
+    def capacity(self) -> int:
+        """Room that a batch has for what varies from epoch to epoch; 0 where nothing does."""
+
+    def reserve(self, capacity: int) -> None:
+        """Make that room, so that a resumed run has as much as it had before."""
+
+    def start_epoch(self, *, generator: torch.Generator) -> bool:
+        """Lay the epoch out. Returns whether shapes of batches changed."""
+
+    def take(self, step: Tensor) -> Batch_co:
+        """The batch of a step; step (1,) is on the device, and nothing waits for its value."""
 
 
 class QueryBatch(NamedTuple):
@@ -105,6 +128,10 @@ class FactBatches:
         self.shuffled = torch.empty(
             self.num_batches, batch_size, 3, dtype=torch.int64, device=edges.device
         )
+        self.capacity = 0  # all batches are alike
+
+    def reserve(self, capacity: int) -> None:
+        pass
 
     def start_epoch(self, *, generator: torch.Generator) -> bool:
         device = self.edges.device
@@ -115,6 +142,3 @@ class FactBatches:
 
     def take(self, step: Tensor) -> FactBatch:
         return FactBatch(*self.shuffled.index_select(0, step)[0].unbind(dim=1))
-
-
-Batches = QueryBatches | FactBatches

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_file
-from nodepiece.training.batches import QueryBatches
 from nodepiece.training.trainer import Trainer
 
 FORMAT_VERSION = 1
@@ -28,16 +27,15 @@ class Progress:
     best_epoch: int | None = None
     since_best: int = 0  # validations
     seconds: float = 0.0  # of training so far
-    capacity: int = 0  # room for the answers of a batch, see QueryBatches
+    capacity: int = 0  # room that batches had, see Batches
     history: list[dict[str, Any]] = field(default_factory=list)  # one record an epoch
 
 
 def save_checkpoint(
-    path: Path, trainer: Trainer, progress: Progress, best: dict[str, Tensor] | None
+    path: Path, trainer: Trainer[Any], progress: Progress, best: dict[str, Tensor] | None
 ) -> None:
     """Weights, the best weights so far, the optimizer, the generator and the progress: one file."""
-    if isinstance(trainer.batches, QueryBatches):
-        progress.capacity = trainer.batches.capacity
+    progress.capacity = trainer.batches.capacity
     tensors = {f"model/{name}": value for name, value in trainer.model.state_dict().items()}
     tensors |= {f"best/{name}": value for name, value in (best or {}).items()}
     for index, state in trainer.optimizer.state_dict()["state"].items():
@@ -47,7 +45,7 @@ def save_checkpoint(
     save_tensors(tensors, path, header)
 
 
-def load_checkpoint(path: Path, trainer: Trainer) -> tuple[Progress, dict[str, Tensor] | None]:
+def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[str, Tensor] | None]:
     """Put a trainer back to where a checkpoint was written."""
     tensors, header = load_tensors(path)
     if "generator" not in tensors or "progress" not in header:
@@ -66,8 +64,7 @@ def load_checkpoint(path: Path, trainer: Trainer) -> tuple[Progress, dict[str, T
     trainer.optimizer.load_state_dict({"state": state, "param_groups": param_groups})
     trainer.generator.set_state(tensors["generator"].cpu())
     progress = Progress(**json.loads(header["progress"]))
-    if isinstance(trainer.batches, QueryBatches):
-        trainer.batches.reserve(progress.capacity)
+    trainer.batches.reserve(progress.capacity)
     best = {name: value.to(trainer.device) for name, value in groups["best"].items()}
     return progress, best or None
 

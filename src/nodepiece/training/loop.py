@@ -33,7 +33,7 @@ class Stopping:
 
 
 def fit(
-    trainer: Trainer,
+    trainer: Trainer[Any],
     *,
     checkpoint: Path,
     validate: Callable[[], Metrics],
@@ -82,7 +82,7 @@ def fit(
     return progress, Stopping("all epochs done")
 
 
-def _is_patience_lost(trainer: Trainer, progress: Progress) -> bool:
+def _is_patience_lost(trainer: Trainer[Any], progress: Progress) -> bool:
     patience = trainer.settings.patience
     return patience > 0 and progress.since_best >= patience
 
@@ -93,7 +93,10 @@ def _step(watchers: list[Watcher], epoch: int, done: int, total: int) -> None:
 
 
 def _keep_best(
-    trainer: Trainer, progress: Progress, record: dict[str, Any], best: dict[str, Tensor] | None
+    trainer: Trainer[Any],
+    progress: Progress,
+    record: dict[str, Any],
+    best: dict[str, Tensor] | None,
 ) -> dict[str, Tensor] | None:
     name = f"valid_{trainer.settings.metric}"
     if name not in record:

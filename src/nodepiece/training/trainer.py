@@ -3,44 +3,43 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nodepiece.decoders.link_model import LinkModel
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.errors import InputError
-from nodepiece.training.batches import Batches, FactBatches, QueryBatches
-from nodepiece.training.objectives import loss_against_all, loss_with_negatives
+from nodepiece.training.batches import Batches
 from nodepiece.training.settings import TrainingSettings
 
+Batch = TypeVar("Batch")
 WARMUP_STEPS = 3  # run before a CUDA graph is recorded, so that libraries have set themselves up
 
 
-class Trainer:
+class Trainer(Generic[Batch]):
     """Holds what changes from step to step: weights, optimizer, generator, place in the epoch.
 
     On CUDA the whole step (take the batch, loss, gradients, clipping, Adam) is recorded once as
-    a CUDA graph and replayed; the host waits for the device once an epoch.
+    a CUDA graph and replayed; the host waits for the device once an epoch. So neither `loss` nor
+    `after_step` may wait for the device or have shapes that depend on values.
     """
 
     def __init__(
         self,
-        model: LinkModel,
-        edges: Tensor,  # (num_edges, 3) training facts and inverses, on the device of the model
+        model: nn.Module,
+        batches: Batches[Batch],
+        loss: Callable[[Batch], Tensor],  # of the model, (): what a step makes small
         settings: TrainingSettings,
         *,
         generator: torch.Generator,  # on the device of the model; its dropout draws from it too
+        after_step: Callable[[], None] | None = None,  # such as a projection of the weights
     ) -> None:
-        self.model, self.settings, self.generator = model, settings, generator
+        self.model, self.batches, self.loss, self.settings = model, batches, loss, settings
+        self.generator, self.after_step = generator, after_step
         use_generator(model, generator)
-        self.device = edges.device
+        self.device = generator.device
         self.on_cuda = self.device.type == "cuda"
-        self.batches: Batches = (
-            QueryBatches(edges, model.num_relations, settings.batch_size)
-            if settings.is_against_all
-            else FactBatches(edges, settings.batch_size)
-        )
         rate = settings.learning_rate
         self.optimizer = torch.optim.Adam(
             model.parameters(),
@@ -51,6 +50,7 @@ class Trainer:
         self.step_of_epoch = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.loss_sum = torch.zeros((), device=self.device)
         self.graph: torch.cuda.CUDAGraph | None = None
+        self.num_warm_steps = 0  # run with the shapes of now
         self.stream = torch.cuda.Stream(self.device) if self.on_cuda else None  # type: ignore[no-untyped-call]
 
     def run_epoch(self, epoch: int, between_steps: Callable[[int, int], None]) -> float:
@@ -61,13 +61,13 @@ class Trainer:
         self.model.train()
         self.set_rate(learning_rate(self.settings, epoch))
         if self.batches.start_epoch(generator=self.generator):
-            self.graph = None  # its shapes are no longer true
+            self.graph, self.num_warm_steps = None, 0  # its shapes are no longer true
         self.step_of_epoch.zero_()
         self.loss_sum.zero_()
         total = self.batches.num_batches
         with products_in(self.settings.precision):
             for done in range(total):
-                self._step_or_replay(is_warm=done >= WARMUP_STEPS)
+                self._step_or_replay()
                 between_steps(done + 1, total)
         mean_loss = float(self.loss_sum) / total
         if not math.isfinite(mean_loss) or not self.has_finite_weights():
@@ -89,16 +89,17 @@ class Trainer:
             else:
                 group["lr"] = rate
 
-    def _step_or_replay(self, *, is_warm: bool) -> None:
+    def _step_or_replay(self) -> None:
         if not self.on_cuda:
             self._step()
-        elif self.graph is not None:
-            self.graph.replay()
-        elif is_warm:
-            self._record()
-            self._step_or_replay(is_warm=True)
-        else:
+            return
+        if self.graph is None and self.num_warm_steps < WARMUP_STEPS:
             self._step_aside()
+            self.num_warm_steps += 1
+            return
+        if self.graph is None:
+            self.graph = self._record()
+        self.graph.replay()
 
     def _step_aside(self) -> None:
         """A step outside of the default stream, as recording asks of those before it."""
@@ -107,32 +108,28 @@ class Trainer:
             self._step()
         torch.cuda.current_stream().wait_stream(self.stream)  # type: ignore[arg-type]
 
-    def _record(self) -> None:
+    def _record(self) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
         self.optimizer.zero_grad(set_to_none=True)
         with torch.cuda.graph(graph):
             self._step()
-        self.graph = graph
+        return graph
 
     def _step(self) -> None:
         self.optimizer.zero_grad(set_to_none=True)
         mixed = self.settings.precision == "bfloat16"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
-            loss = self._loss()
+            loss = self.loss(self.batches.take(self.step_of_epoch))
         loss.backward()  # type: ignore[no-untyped-call]
         if self.settings.clip_gradient:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_gradient)
         self.optimizer.step()
+        if self.after_step is not None:
+            with torch.no_grad():
+                self.after_step()
         self.loss_sum += loss.detach()
         self.step_of_epoch += 1
-
-    def _loss(self) -> Tensor:
-        if isinstance(self.batches, QueryBatches):
-            batch = self.batches.take(self.step_of_epoch)
-            return loss_against_all(self.model, batch, self.settings)
-        facts = self.batches.take(self.step_of_epoch)
-        return loss_with_negatives(self.model, facts, self.settings, generator=self.generator)
 
 
 def learning_rate(settings: TrainingSettings, epoch: int) -> float:

@@ -1,0 +1,19 @@
+"""What an evaluation found, in one form for every task."""
+
+from dataclasses import dataclass, field
+
+Scores = dict[str, float]  # by name, such as "mrr" or "roc_auc"
+
+
+@dataclass(frozen=True)
+class Report:
+    """How well a model does: over everything, then over parts of it."""
+
+    scores: Scores
+    parts: dict[str, Scores] = field(default_factory=dict)  # few: such as "head" and "tail"
+    details: dict[str, dict[str, Scores]] = field(default_factory=dict)
+    """Many, in named groups, shown on request: such as "relations", each by its name."""
+
+    def to_json(self) -> dict[str, object]:
+        """The scores of everything at the top, then the parts and the groups of details."""
+        return {**self.scores, **self.parts, **self.details}

@@ -1,0 +1,74 @@
+"""A trained run that answers by name, whatever its task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import nn
+
+from nodepiece.errors import InputError
+from nodepiece.evaluation.ranking import Progress
+from nodepiece.evaluation.report import Report
+from nodepiece.settings import Experiment
+from nodepiece.tasks.run_folder import SPLITS
+from nodepiece.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One possible answer. Higher scores are more plausible; only their order has a meaning."""
+
+    name: str
+    score: float
+    is_known: bool  # stated in the training, validation or test facts
+
+    def to_json(self) -> dict[str, object]:
+        return {"name": self.name, "score": self.score, "known": self.is_known}
+
+
+class Run:
+    """A run folder opened for questions. Which can be asked depends on its task."""
+
+    def __init__(self, folder: Path, task: Task[Any], model: nn.Module) -> None:
+        self.folder, self.task, self.model = folder, task, model
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.task.experiment
+
+    def predict(
+        self,
+        *,
+        head: str | None = None,
+        relation: str | None = None,
+        tail: str | None = None,
+        top: int = 10,
+        include_known: bool = False,
+    ) -> list[Prediction]:
+        """The likeliest answers to a fact with one part left out, best first, by name."""
+        raise InputError(f"{self.folder} is a run of {self.experiment.task}: it predicts no facts")
+
+    def known(
+        self,
+        *,
+        head: str | None = None,
+        relation: str | None = None,
+        tail: str | None = None,
+        splits: Sequence[str] = SPLITS,
+    ) -> list[str]:
+        """The answers that facts of the run state, by name: what `predict` leaves out."""
+        return []
+
+    def evaluate(self, split: str = "test", *, progress: Progress | None = None) -> Report:
+        """How well the model does on a split, as when the run was trained."""
+        report = self.task.evaluate(self.model, split, progress=progress)
+        if report is None:
+            raise InputError(f"{self.folder} has no {split} facts; choose another split")
+        return report
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same run on another device."""
+        self.model.to(device)
+        return self

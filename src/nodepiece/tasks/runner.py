@@ -1,0 +1,217 @@
+"""An experiment of any task from its data to a run folder: tokenize, train, evaluate, write."""
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import nodepiece
+from nodepiece.encoders.parameters import num_parameters
+from nodepiece.errors import InputError
+from nodepiece.evaluation.report import Report
+from nodepiece.tasks.run_folder import (
+    CHECKPOINT,
+    CONFIG,
+    METRICS,
+    MODEL,
+    HistoryFile,
+    damaged,
+    hash_config,
+    read_config,
+    start_run,
+    write_history,
+    write_json,
+)
+from nodepiece.tasks.task import Model, Task
+from nodepiece.tasks.tokens import make_tokens
+from nodepiece.tokenizer.storage import load_tokens
+from nodepiece.tokenizer.tokens import TokenTable
+from nodepiece.training.checkpoint import (
+    FORMAT_VERSION,
+    Progress,
+    load_tensors,
+    load_weights,
+    save_tensors,
+)
+from nodepiece.training.loop import Stopping, Watcher, fit
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How an experiment is run, as opposed to what it is."""
+
+    folder: Path
+    device: torch.device
+    resume: bool = False
+    command: str = ""  # that gives this result again, for the record
+    watchers: tuple[Watcher, ...] = ()
+    say: Callable[[str], None] = lambda sentence: None
+    should_stop: Callable[[], bool] = lambda: False
+
+
+def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | None:
+    """Tokenize, train, evaluate and write the run folder; returns what metrics.json holds.
+
+    Returns None if it was asked to stop before the end: the folder then holds a checkpoint, and
+    the same call with `resume` goes on from there.
+    """
+    folder = options.folder
+    task.check()
+    is_resumed = start_or_resume(task, options)
+    start = perf_counter()
+    table = (
+        load_tokens(folder / "vocabulary", graph=task.graph)
+        if is_resumed
+        else make_tokens(task.experiment, task.graph, folder)
+    )
+    tokenize_seconds = perf_counter() - start
+    model = task.build_model(table).to(options.device)
+    options.say(f"{num_parameters(model):,} parameters")
+    progress, stopping = train_model(task, model, table, options, is_resumed=is_resumed)
+    write_history(folder, progress.history)
+    if stopping.interrupted:
+        return None
+    save_model(model, folder)
+    options.say(f"training ended after epoch {progress.epoch}: {stopping.reason}")
+    start = perf_counter()
+    test = task.evaluate(model, "test")
+    seconds = {
+        "tokenize": tokenize_seconds,
+        "train": progress.seconds,
+        "evaluate": perf_counter() - start,
+    }
+    metrics = {
+        **describe_result(task, test, task.evaluate(model, "valid")),
+        **describe_model(model, table),
+        "epochs": progress.epoch,
+        "best_epoch": progress.best_epoch,
+        "seconds": {stage: round(duration, 3) for stage, duration in seconds.items()},
+        "device": describe_device(options.device),
+        "seed": task.experiment.seed,
+        "config_sha256": hash_config(folder),
+        "versions": versions(),
+        "command": options.command,
+    }
+    write_json(folder / METRICS, metrics)
+    return metrics
+
+
+def start_or_resume(task: Task[Model], options: RunOptions) -> bool:
+    """Make a fresh run folder, or check the one that is there; returns whether it is gone on with.
+
+    What has no checkpoint yet is begun anew.
+    """
+    folder, experiment = options.folder, task.experiment
+    if not (options.resume and (folder / CHECKPOINT).exists()):
+        start_run(folder, experiment, task.write)
+        return False
+    if read_config(folder) != experiment:
+        raise InputError(
+            f"{folder} holds a run with other settings; resume it with the settings it was started "
+            "with, or train without --resume"
+        )
+    if not task.has_data_of(type(task).read(experiment, folder)):
+        raise InputError(
+            f"{folder} holds a run on other facts than {experiment.dataset} has now; train without "
+            "--resume"
+        )
+    return True
+
+
+def train_model(
+    task: Task[Model], model: Model, table: TokenTable, options: RunOptions, *, is_resumed: bool
+) -> tuple[Progress, Stopping]:
+    """From the first epoch, or the one after the checkpoint, to the last."""
+    generator = torch.Generator(options.device).manual_seed(task.experiment.seed)
+    return fit(
+        task.make_trainer(model, generator=generator),
+        checkpoint=options.folder / CHECKPOINT,
+        validate=lambda: task.validate(model),
+        before_epoch=lambda epoch: task.before_epoch(model, table, epoch, generator=generator),
+        watchers=[HistoryFile(options.folder), *options.watchers],
+        should_stop=options.should_stop,
+        resume=is_resumed,
+    )
+
+
+def save_model(model: nn.Module, folder: Path) -> None:
+    header = {"format_version": str(FORMAT_VERSION), "config_sha256": hash_config(folder)}
+    save_tensors(model.state_dict(), folder / MODEL, header)
+
+
+def load_model(task: Task[Model], folder: Path) -> Model:
+    """The trained model of a run folder, on the CPU, ready to answer."""
+    if not (folder / MODEL).is_file():
+        raise InputError(
+            f"{folder} holds no trained model yet; finish it with: "
+            f"nodepiece train {folder / CONFIG} --resume -o {folder}"
+        )
+    try:
+        table = load_tokens(folder / "vocabulary", graph=task.graph)
+    except InputError as error:
+        raise damaged(folder / "vocabulary", error) from error
+    model = task.build_model(table)
+    try:
+        weights, header = load_tensors(folder / MODEL)
+    except InputError as error:
+        raise damaged(folder / MODEL, error) from error
+    if header.get("config_sha256", hash_config(folder)) != hash_config(folder):
+        raise InputError(
+            f"{folder / CONFIG} is not the one that {MODEL} was trained with; put that one back, "
+            "or train this run again"
+        )
+    try:
+        load_weights(model, weights, folder / MODEL)
+    except InputError as error:
+        raise damaged(folder / MODEL, error) from error
+    model.eval()
+    return model
+
+
+def describe_result(
+    task: Task[Model], test: Report | None, valid: Report | None
+) -> dict[str, object]:
+    """What was done and how well: the top of metrics.json."""
+    experiment = task.experiment
+    return {
+        "experiment": experiment.name,
+        "task": experiment.task,
+        "dataset": experiment.dataset,
+        "split": "test" if test else None,
+        **(test.to_json() if test else {}),
+        "valid": valid.scores if valid else None,
+        **task.remarks(),
+    }
+
+
+def describe_model(model: nn.Module, table: TokenTable) -> dict[str, object]:
+    vocabulary = table.vocabulary
+    return {
+        "parameters": num_parameters(model),
+        "vocabulary": {
+            "nodes": table.num_nodes,
+            "anchors": vocabulary.num_anchors,
+            "relations": vocabulary.num_relations,
+        },
+    }
+
+
+def describe_device(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU, {torch.get_num_threads()} threads"
+
+
+def versions() -> dict[str, str]:
+    return {
+        "nodepiece": nodepiece.__version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,70 @@
+"""What an experiment of any kind must be able to do, so that one runner serves them all."""
+
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
+
+import torch
+from torch import nn
+
+from nodepiece.evaluation.ranking import Progress
+from nodepiece.evaluation.report import Report
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.settings import Experiment
+from nodepiece.tokenizer.tokens import TokenTable
+from nodepiece.training.loop import Metrics
+from nodepiece.training.trainer import Trainer
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+class Task(Protocol[Model]):
+    """An experiment and its data, opened. The runner asks in the order of the methods below."""
+
+    @classmethod
+    def open(cls, experiment: Experiment, data: Path | None) -> Self:
+        """The data by the name or path in the experiment; `data` is searched before the usual."""
+
+    @classmethod
+    def read(cls, experiment: Experiment, folder: Path) -> Self:
+        """The data that `write` left in a run folder."""
+
+    @property
+    def experiment(self) -> Experiment: ...
+
+    @property
+    def graph(self) -> KnowledgeGraph:
+        """What is tokenized and learned from."""
+
+    def describe(self) -> str:
+        """The data in one sentence: sizes, and what was left out."""
+
+    def check(self) -> None:
+        """Refuse settings that the data cannot serve, before anything is written."""
+
+    def write(self, folder: Path) -> None:
+        """Put all that is needed of the data into a run folder."""
+
+    def has_data_of(self, other: Self) -> bool:
+        """Whether two opened tasks have the same data: asked before a run is resumed."""
+
+    def build_model(self, table: TokenTable) -> Model:
+        """A fresh model, on the CPU; the seed of the experiment decides its first weights."""
+
+    def make_trainer(self, model: Model, *, generator: torch.Generator) -> Trainer[Any]:
+        """Batches and a loss for a model that is on the device of `generator`."""
+
+    def before_epoch(
+        self, model: Model, table: TokenTable, epoch: int, *, generator: torch.Generator
+    ) -> None:
+        """What is new in each epoch, such as other tokens; epochs count from 0."""
+
+    def validate(self, model: Model) -> Metrics:
+        """Asked every few epochs: the larger `training.metric`, the better."""
+
+    def evaluate(
+        self, model: Model, split: str, *, progress: Progress | None = None
+    ) -> Report | None:
+        """How well the model does on a split; None where the split is empty."""
+
+    def remarks(self) -> dict[str, Any]:
+        """What else metrics.json should say of the data."""

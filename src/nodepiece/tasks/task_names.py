@@ -1,0 +1,17 @@
+"""Every task by its name, as an experiment calls it."""
+
+from typing import Any
+
+from nodepiece.settings import Experiment
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.task import Task
+
+TASKS: dict[str, type[Task[Any]]] = {
+    "link-prediction": LinkPrediction,
+    "relation-prediction": LinkPrediction,
+}
+
+
+def task_of(experiment: Experiment) -> type[Task[Any]]:
+    """How the experiment opens its data and what it does with it."""
+    return TASKS[experiment.task]

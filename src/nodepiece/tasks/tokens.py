@@ -1,0 +1,60 @@
+"""The tokens that an experiment trains with: made once, and changed from epoch to epoch."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
+from nodepiece.encoders.pieces import resample_relations, shuffle_equidistant
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.settings import Experiment
+from nodepiece.tokenizer.settings import TokenizerSettings
+from nodepiece.tokenizer.storage import save_tokens
+from nodepiece.tokenizer.tokens import TokenTable, tokenize
+from nodepiece.tokenizer.vocabulary import fit_vocabulary
+
+NO_ANCHORS = TokenizerSettings(anchors_per_node=0, relations_per_node=1)
+
+
+def make_tokens(experiment: Experiment, graph: KnowledgeGraph, folder: Path) -> TokenTable:
+    """The tokens of all nodes, kept in the run folder; hardly any for the shallow baseline."""
+    rng = np.random.default_rng(experiment.seed)
+    is_shallow = experiment.encoder.kind == "lookup"
+    settings = NO_ANCHORS if is_shallow else experiment.tokenizer
+    vocabulary = fit_vocabulary(graph, settings, rng=rng)
+    table = tokenize(graph, vocabulary, rng=rng)
+    save_tokens(table, folder / "vocabulary")
+    return table
+
+
+def build_nodes(
+    experiment: Experiment, table: TokenTable, *, generator: torch.Generator
+) -> NodePieceEmbedding | LookupEmbedding:
+    """Where node vectors come from: pieces, or a table with a vector for every node."""
+    encoder = experiment.encoder
+    if encoder.kind == "lookup":
+        return LookupEmbedding(table.num_nodes, encoder.dim, generator=generator)
+    return NodePieceEmbedding(table, encoder, generator=generator)
+
+
+def refresh_tokens(
+    nodes: NodePieceEmbedding | LookupEmbedding,
+    experiment: Experiment,
+    table: TokenTable,
+    epoch: int,
+    *,
+    generator: torch.Generator,
+) -> None:
+    """New tokens for an epoch, where the experiment asks for them."""
+    training = experiment.training
+    if not isinstance(nodes, NodePieceEmbedding):
+        return
+    tokens = nodes.token_tensors.tokens()
+    if training.shuffle_anchors:
+        tokens = shuffle_equidistant(tokens, generator=generator)
+    if training.resample_relations:
+        rng = np.random.default_rng([experiment.seed, epoch])
+        tokens = resample_relations(tokens, table, rng=rng)
+    if training.shuffle_anchors or training.resample_relations:
+        nodes.use_training_tokens(tokens)
