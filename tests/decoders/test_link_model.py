@@ -157,3 +157,29 @@ def test_the_generator_decides_the_weights() -> None:
 def test_impossible_settings_are_refused(settings: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         DecoderSettings(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lookup", [False, True])
+@pytest.mark.parametrize("kind", DECODERS)
+def test_scores_of_candidates_are_those_among_all_tails(kind: str, lookup: bool) -> None:
+    model = link_model(kind, lookup=lookup)
+    vectors = model.node_vectors()
+    candidates = torch.tensor([[3, 3, 0], [23, 1, 2], [0, 5, 5]])
+    found = model.score_candidates(HEADS, RELATIONS, candidates, vectors)
+    expected = model.score_all_tails(HEADS, RELATIONS, vectors).gather(1, candidates)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("num_asked", [5, NUM_NODES + 1])
+def test_a_node_asked_for_twice_is_encoded_once(num_asked: int) -> None:
+    model = link_model()
+    encoded: list[int] = []
+    model.nodes.encoder.register_forward_hook(  # type: ignore[union-attr]
+        lambda encoder, inputs, vectors: encoded.append(len(vectors))
+    )
+    nodes = torch.arange(num_asked) % 3
+    vectors = model.vectors_of(nodes)
+    torch.testing.assert_close(vectors, model.node_vectors()[nodes])
+    assert all(count <= NUM_NODES for count in encoded)
+    if num_asked < NUM_NODES:
+        assert encoded[0] == 3

@@ -1,4 +1,5 @@
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from nodepiece.encoders.node_embedding import EncoderSettings, LookupEmbedding, NodePieceEmbedding
 from nodepiece.encoders.pieces import Tokens, TokenTensors, resample_relations, shuffle_equidistant
 from nodepiece.errors import InputError
+from nodepiece.tokenizer.storage import load_tokens, save_tokens
 from nodepiece.tokenizer.tokens import NO_DISTANCE
 
 TABLE = random_table(num_anchors=12, anchors_per_node=8, relations_per_node=2)
@@ -216,3 +218,24 @@ def test_the_same_vectors_on_a_gpu(kind: str) -> None:
     model = embedding(kind).eval()
     expected = model.all_nodes()
     torch.testing.assert_close(model.cuda().all_nodes().cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("factorized", [None, True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_nodes_in_chunks_are_all_nodes(
+    kind: str, factorized: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = embedding(kind, factorized=factorized).eval()
+    expected = model.all_nodes()
+    monkeypatch.setattr("nodepiece.encoders.node_embedding.NODES_AT_ONCE", 7)
+    with torch.no_grad():
+        torch.testing.assert_close(model.all_nodes(), expected)
+
+
+def test_a_table_on_disk_stays_there(tmp_path: Path) -> None:
+    save_tokens(TABLE, tmp_path / "vocabulary")
+    table = load_tokens(tmp_path / "vocabulary")
+    tensors = TokenTensors(table)
+    assert tensors.anchors.data_ptr() == table.anchors.ctypes.data
+    nodes = torch.tensor([3, 0, 23])
+    torch.testing.assert_close(tensors.of(nodes).anchors, TokenTensors(TABLE).of(nodes).anchors)

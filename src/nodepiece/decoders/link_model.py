@@ -5,6 +5,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.encoders.complex_numbers import to_unit_modulus
@@ -100,10 +101,27 @@ class LinkModel(nn.Module):
         return vectors if self.node_norm is None else self.node_norm(vectors)
 
     def vectors_of(self, nodes: Tensor) -> Tensor:
-        """The vectors of some nodes: those alone are encoded, where the model allows it."""
-        if self.layers or self.node_norm is not None:
-            return self.node_vectors()[nodes]
-        return self.nodes(nodes)
+        """The vectors of some nodes, (num_asked,) -> (num_asked, dim).
+
+        Only these are encoded, where the model allows it, and each once. On a GPU, where a step
+        has shapes that do not depend on values, one that is asked for twice is encoded twice,
+        unless more are asked for than there are.
+        """
+        is_whole = bool(self.layers) or self.node_norm is not None
+        if is_whole or nodes.numel() >= self.num_nodes:
+            return embedding(nodes, self.node_vectors())
+        if nodes.is_cuda or isinstance(self.nodes, LookupEmbedding):
+            return self.nodes(nodes)
+        distinct, place = torch.unique(nodes, return_inverse=True)
+        return embedding(place, self.nodes(distinct))
+
+    def score_candidates(
+        self, heads: Tensor, relations: Tensor, candidates: Tensor, vectors: Tensor
+    ) -> Tensor:
+        """(batch,), (batch,), (batch, num_candidates), (num_nodes, dim) -> like candidates."""
+        head = vectors.index_select(0, heads)[:, None]
+        relation = self.relation_vectors().index_select(0, relations)[:, None]
+        return self.decoder.score(head, relation, embedding(candidates, vectors))
 
     def score_all_tails(self, heads: Tensor, relations: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (batch,), (num_nodes, dim) -> (batch, num_nodes)."""

@@ -39,10 +39,10 @@ class GatedSumEncoder(nn.Module):
         if vectors.distances is not None and tokens.distances is not None:
             anchors = anchors * (1 + embedding(tokens.distances, vectors.distances))
         relations = embedding(tokens.relations, vectors.relations)
-        return self._finish(anchors.sum(dim=1) + relations.sum(dim=1))
+        return self.from_sums(anchors.sum(dim=1) + relations.sum(dim=1))
 
     def factorized(self, vectors: PieceVectors, bags: Bags, transposed: Bags) -> Tensor:
-        return self._finish(bag_sum(self.products(vectors), bags, transposed))
+        return self.from_sums(bag_sum(self.products(vectors), bags, transposed))
 
     def products(self, vectors: PieceVectors) -> Tensor:
         """Every anchor at every distance, then every relation: (num_products, dim)."""
@@ -71,6 +71,6 @@ class GatedSumEncoder(nn.Module):
             return 0
         return (counts.num_anchors + 2) * max(1, counts.num_distances)
 
-    def _finish(self, summed: Tensor) -> Tensor:
+    def from_sums(self, summed: Tensor) -> Tensor:
         summed = self.norm(summed)
         return summed + self.output(self.dropout(self.hidden(summed).relu()))

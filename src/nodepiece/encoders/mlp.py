@@ -43,8 +43,11 @@ class MLPEncoder(nn.Module):
 
     def factorized(self, vectors: PieceVectors, bags: Bags, transposed: Bags) -> Tensor:
         """The same from `bags`, made by `product_rows` and kept where the tokens stay the same."""
-        products = self.products(vectors)
-        return self._finish(bag_sum(products, bags, transposed) + self.hidden.bias)
+        return self.from_sums(bag_sum(self.products(vectors), bags, transposed))
+
+    def from_sums(self, sums: Tensor) -> Tensor:
+        """The rest of the way, from the sum of each node's products."""
+        return self._finish(sums + self.hidden.bias)
 
     def products(self, vectors: PieceVectors) -> Tensor:
         """W_p e for all pieces e at all their positions p: (num_products, hidden_dim).

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
-from nodepiece.encoders.bag_sum import Bags
+from nodepiece.encoders.bag_sum import Bags, sum_members
 from nodepiece.encoders.gated_sum import GatedSumEncoder
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.parameters import use_generator, xavier
@@ -13,6 +14,8 @@ from nodepiece.encoders.pieces import PieceTables, Tokens, TokenTensors, count_p
 from nodepiece.encoders.transformer import TransformerEncoder
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.tokens import TokenTable
+
+NODES_AT_ONCE = 2**16  # encoded together where all nodes are and no gradient is wanted
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class NodePieceEmbedding(nn.Module):
         self._bags: dict[bool, tuple[Bags, Bags]] = {}  # of all nodes; key: for training or not
 
     def forward(self, nodes: Tensor) -> Tensor:
-        tokens = self._tokens().of(nodes.flatten())
+        tokens = self._tokens_of(nodes.flatten())
         vectors = self.tables.vectors()
         if not isinstance(self.encoder, TransformerEncoder) and self._pays_to_factorize(
             nodes.numel()
@@ -102,7 +105,10 @@ class NodePieceEmbedding(nn.Module):
         return encoded.view(*nodes.shape, self.embedding_dim)
 
     def all_nodes(self) -> Tensor:
-        """(num_nodes, dim)."""
+        """(num_nodes, dim); where no gradient is wanted, nothing else grows with the nodes."""
+        is_inference = not (self.training or torch.is_grad_enabled())
+        if is_inference and self.num_embeddings > NODES_AT_ONCE:
+            return self._all_in_chunks()
         vectors = self.tables.vectors()
         if not isinstance(self.encoder, TransformerEncoder) and self._pays_to_factorize(
             self.num_embeddings
@@ -125,6 +131,29 @@ class NodePieceEmbedding(nn.Module):
             fresh = self.encoder.product_rows(mine)
             for bags, new in zip(self._bags[True], (fresh, fresh.transposed()), strict=True):
                 bags.copy_from(new)
+
+    def _all_in_chunks(self) -> Tensor:
+        vectors, encoder = self.tables.vectors(), self.encoder
+        products: Tensor | None = None
+        if not isinstance(encoder, TransformerEncoder) and self._pays_to_factorize(
+            self.num_embeddings
+        ):
+            products = encoder.products(vectors)
+        encoded = vectors.relations.new_empty(self.num_embeddings, self.embedding_dim)
+        for start in range(0, self.num_embeddings, NODES_AT_ONCE):
+            chunk = slice(start, start + NODES_AT_ONCE)
+            tokens = self._tokens_of(chunk)
+            if products is None or isinstance(encoder, TransformerEncoder):
+                encoded[chunk] = encoder(vectors, tokens)
+            else:
+                sums = sum_members(products, encoder.product_rows(tokens))
+                encoded[chunk] = encoder.from_sums(sums)
+        return encoded
+
+    def _tokens_of(self, nodes: Tensor | slice) -> Tokens:
+        if self.training and self._training_tokens is not None:
+            return self._training_tokens.of(nodes)
+        return self.token_tensors.of(nodes)
 
     def _tokens(self) -> Tokens:
         if self.training and self._training_tokens is not None:
@@ -158,7 +187,7 @@ class LookupEmbedding(nn.Module):
         self.vectors = xavier(num_nodes, dim, generator=generator)
 
     def forward(self, nodes: Tensor) -> Tensor:
-        return self.vectors[nodes]
+        return embedding(nodes, self.vectors)
 
     def all_nodes(self) -> Tensor:
         return self.vectors

@@ -1,9 +1,12 @@
 """The tokens of nodes as tensors, and the vectors of the pieces they name."""
 
+import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
@@ -19,7 +22,7 @@ class Tokens:
     distances: Tensor | None  # (batch, k) in [0, num_distances): hops, the last: none
     relations: Tensor  # (batch, m) in [0, num_relations + 1): relations, [PAD]
 
-    def of(self, nodes: Tensor) -> "Tokens":
+    def of(self, nodes: Tensor | slice) -> "Tokens":
         distances = None if self.distances is None else self.distances[nodes]
         return Tokens(self.anchors[nodes], distances, self.relations[nodes])
 
@@ -82,7 +85,11 @@ def count_pieces(table: TokenTable) -> PieceCounts:
 
 
 class TokenTensors(nn.Module):
-    """A token table on the device of the model; not trained, not part of its saved state."""
+    """A token table on the device of the model; not trained, not part of its saved state.
+
+    The rows are the table's own and become indices when they are asked for. So on the CPU nothing
+    is copied, and of a table that is mapped from disk only what is used is read.
+    """
 
     anchors: Tensor
     distances: Tensor | None
@@ -90,27 +97,39 @@ class TokenTensors(nn.Module):
 
     def __init__(self, table: TokenTable) -> None:
         super().__init__()
-        counts, vocabulary = count_pieces(table), table.vocabulary
-        anchors = np.asarray(table.anchors)
-        anchors = np.where(
-            anchors < vocabulary.num_anchors, anchors, anchors - counts.num_relations
-        )
-        relations = np.asarray(table.relations) - vocabulary.num_anchors
-        self.register_buffer("anchors", torch.tensor(anchors, dtype=torch.int32), persistent=False)
-        self.register_buffer(
-            "relations", torch.tensor(relations, dtype=torch.int32), persistent=False
-        )
-        none = counts.num_distances - 1
-        distances = np.where(table.distances == NO_DISTANCE, none, table.distances)
-        self.register_buffer(
-            "distances",
-            torch.tensor(distances, dtype=torch.int32) if counts.num_distances else None,
-            persistent=False,
-        )
+        self.counts = count_pieces(table)
+        has_distances = self.counts.num_distances > 0
+        for name, rows in (
+            ("anchors", shared_memory(table.anchors)),
+            ("distances", shared_memory(table.distances) if has_distances else None),
+            ("relations", shared_memory(table.relations)),
+        ):
+            self.register_buffer(name, rows, persistent=False)
 
     def tokens(self) -> Tokens:
         """The tokens of all nodes."""
-        return Tokens(self.anchors, self.distances, self.relations)
+        return self._indices(self.anchors, self.distances, self.relations)
+
+    def of(self, nodes: Tensor | slice) -> Tokens:
+        """The tokens of some nodes, by their ids or from one id to another."""
+        distances = None if self.distances is None else self.distances[nodes]
+        return self._indices(self.anchors[nodes], distances, self.relations[nodes])
+
+    def _indices(self, anchors: Tensor, distances: Tensor | None, relations: Tensor) -> Tokens:
+        """From token ids, which are one numbering for all, to a numbering for each kind."""
+        num_anchors, none = self.counts.num_anchors, self.counts.num_distances - 1
+        anchors = torch.where(anchors < num_anchors, anchors, anchors - self.counts.num_relations)
+        if distances is not None:
+            distances = distances.int()
+            distances = torch.where(distances == NO_DISTANCE, none, distances)
+        return Tokens(anchors, distances, relations - num_anchors)
+
+
+def shared_memory(rows: NDArray[Any]) -> Tensor:
+    """A tensor over the memory of an array, which nobody writes to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch has no read-only tensors and says so
+        return torch.from_numpy(rows)
 
 
 def shuffle_equidistant(tokens: Tokens, *, generator: torch.Generator) -> Tokens:
