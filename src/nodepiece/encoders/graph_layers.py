@@ -6,24 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.bag_sum import Bags, bag_sum, bags_by_owner, bags_of_width
+from nodepiece.encoders.graph_settings import GraphLayerSettings as GraphLayerSettings
 from nodepiece.encoders.parameters import Dropout, linear
-from nodepiece.errors import InputError
-
-
-@dataclass(frozen=True)
-class GraphLayerSettings:
-    """Message passing over the training graph."""
-
-    layers: int = 0  # 0: none
-    dropout: float = 0.1  # on what a layer adds, in [0, 1)
-    edge_dropout: float = 0.0  # share of (node, relation) messages left out of a step, in [0, 1)
-
-    def __post_init__(self) -> None:
-        if self.layers < 0 or not (0 <= self.dropout < 1 and 0 <= self.edge_dropout < 1):
-            raise InputError(
-                "graph.layers must be 0 or more and its dropouts in [0, 1), got "
-                f"{self.layers}, {self.dropout}, {self.edge_dropout}"
-            )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,114 @@
+"""CompGCN: graph layers that compose neighbours with relations, and update both.
+
+Vashishth et al., 2020, with attention over the neighbours as the paper used it, on top of NodePiece
+vectors or of trained ones.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from nodepiece.encoders.arranged_edges import ArrangedEdges
+from nodepiece.encoders.graph_settings import GraphLayerSettings
+from nodepiece.encoders.messages import Messages
+from nodepiece.encoders.parameters import Dropout, linear, xavier
+
+
+class CompGCN(nn.Module):
+    """Layers over a graph that is an argument: the same weights serve any graph.
+
+    Relations are those of the graph with their inverses. An edge may be hidden from a step by a
+    weight of 0, as a batch's own facts are, with all shapes as before.
+    """
+
+    def __init__(
+        self, dim: int, settings: GraphLayerSettings, *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        settings.check_dim(dim)
+        self.residual = settings.residual
+        self.layers = nn.ModuleList(
+            CompGCNLayer(dim, settings, generator=generator) for _ in range(settings.layers)
+        )
+        self.layer_dropout = Dropout(settings.layer_dropout)
+        self.jump = (
+            nn.Sequential(
+                linear(settings.layers * dim, dim, generator=generator),
+                nn.ReLU(),
+                linear(dim, dim, generator=generator),
+            )
+            if settings.jumping_knowledge
+            else None
+        )
+
+    def forward(
+        self, nodes: Tensor, relations: Tensor, edges: ArrangedEdges, weight: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(num_nodes, dim), (num_relations, dim) -> the same after all layers.
+
+        weight: (num_edges,), 0 for hidden edges, in the order that `arrange_edges` was given them.
+        """
+        if weight is not None:
+            weight = weight.index_select(0, edges.order)[:, None].to(nodes.dtype)
+        after_layers = []
+        for layer in self.layers:
+            update, relations = layer(nodes, relations, edges, weight)
+            update = self.layer_dropout(update)
+            nodes = nodes + update if self.residual else update
+            after_layers.append(nodes)
+        if self.jump is not None:
+            nodes = self.jump(torch.cat(after_layers, dim=1))
+        return nodes, relations
+
+
+class CompGCNLayer(nn.Module):
+    """relu(norm((dropout(heard directly) + dropout(heard inversely) + own) / 3)), and relations W.
+
+    Own is W (node o loop), where the loop is a relation of its own.
+    """
+
+    def __init__(
+        self, dim: int, settings: GraphLayerSettings, *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.messages = make_messages(dim, settings, generator=generator)
+        width = self.messages.width
+        self.condense = linear(width * dim, dim, generator=generator) if width > 1 else None
+        self.loop = xavier(1, dim, generator=generator)
+        self.weight_loop = xavier(dim, dim, generator=generator)
+        self.weight_relation = xavier(dim, dim, generator=generator)
+        self.norm = nn.BatchNorm1d(dim)
+        self.dropout = Dropout(settings.dropout)
+        self.edge_dropout = Dropout(settings.edge_dropout)
+
+    def forward(
+        self, nodes: Tensor, relations: Tensor, edges: ArrangedEdges, weight: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        if self.training and self.edge_dropout.share:
+            weight = nodes.new_ones(len(edges.order), 1) if weight is None else weight
+            weight = self.edge_dropout(weight)
+        heard = self.dropout(self.messages(nodes, relations, edges, weight))
+        direct, inverse = heard.view(2, edges.num_nodes, -1)
+        both = direct + inverse
+        if self.condense is not None:
+            both = self.condense(both)
+        own = self.messages.compose(nodes, self.loop) @ self.weight_loop
+        return self.norm((both + own) / 3).relu(), relations @ self.weight_relation
+
+
+def make_messages(
+    dim: int, settings: GraphLayerSettings, *, generator: torch.Generator
+) -> Messages:
+    """By our own kernels or by PyTorch Geometric; the same parameters and the same results."""
+    kind = Messages
+    if not settings.fused:
+        from nodepiece.encoders.library_messages import LibraryMessages  # takes seconds to import
+
+        kind = LibraryMessages
+    return kind(
+        dim,
+        composition=settings.composition,
+        heads=settings.attention_heads,
+        attention_dropout=settings.attention_dropout,
+        statistics=settings.aggregation == "pna",
+        generator=generator,
+    )

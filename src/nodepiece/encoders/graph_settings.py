@@ -1,0 +1,65 @@
+"""The knobs of message passing."""
+
+from dataclasses import dataclass, fields
+
+from nodepiece.encoders.composition import COMPOSITIONS
+from nodepiece.errors import InputError
+
+KINDS = ("mean", "compgcn")
+AGGREGATIONS = ("sum", "pna")
+SHARED = ("kind", "layers", "dropout", "edge_dropout")  # the other knobs are CompGCN's
+
+
+@dataclass(frozen=True)
+class GraphLayerSettings:
+    """Message passing over the graph, on top of the node vectors."""
+
+    kind: str = "mean"  # "mean": plain layers of means; "compgcn": the paper's
+    layers: int = 0  # 0: none
+    dropout: float = 0.1  # on what a mean layer adds, or on what a CompGCN layer hears, in [0, 1)
+    edge_dropout: float = 0.0  # share of messages left out of a step, in [0, 1)
+    composition: str = "rotate"  # of neighbour and relation: "rotate", "multiply" or "subtract"
+    attention_heads: int = 4  # dim must be a multiple of it; 0: a graph convolution's fixed weights
+    attention_dropout: float = 0.1  # on the weights of attention, in [0, 1)
+    layer_dropout: float = 0.0  # on what comes out of a layer, in [0, 1)
+    aggregation: str = "sum"  # or "pna": mean, deviation, smallest and largest at three scales
+    residual: bool = False  # a layer adds to the node vectors, in place of replacing them
+    jumping_knowledge: bool = False  # the vectors after all layers, side by side, projected twice
+    fused: bool = True  # False: messages by PyTorch Geometric, with the same result
+
+    def __post_init__(self) -> None:
+        for knob, value, choices in (
+            ("kind", self.kind, KINDS),
+            ("composition", self.composition, tuple(COMPOSITIONS)),
+            ("aggregation", self.aggregation, AGGREGATIONS),
+        ):
+            if value not in choices:
+                raise InputError(
+                    f"graph.{knob} = {value!r} is not known; it is one of {', '.join(choices)}"
+                )
+        for knob in ("dropout", "edge_dropout", "attention_dropout", "layer_dropout"):
+            if not 0 <= getattr(self, knob) < 1:
+                raise InputError(f"graph.{knob} must be in [0, 1), got {getattr(self, knob)}")
+        for knob in ("layers", "attention_heads"):
+            if getattr(self, knob) < 0:
+                raise InputError(f"graph.{knob} must be 0 or more, got {getattr(self, knob)}")
+        if self.kind != "compgcn":
+            self._refuse_compgcn_knobs()
+
+    def _refuse_compgcn_knobs(self) -> None:
+        for knob in fields(self):
+            if knob.name not in SHARED and getattr(self, knob.name) != knob.default:
+                raise InputError(
+                    f"graph.{knob.name} would do nothing with graph.kind = {self.kind!r}; set "
+                    'graph.kind = "compgcn", or leave it out'
+                )
+
+    def check_dim(self, dim: int) -> None:
+        """Refuse a size of node vectors that CompGCN cannot cut into heads or complex numbers."""
+        parts = max(1, self.attention_heads)
+        if dim % parts:
+            raise InputError(
+                f"encoder.dim = {dim} must be a multiple of graph.attention_heads = {parts}"
+            )
+        if self.composition == "rotate" and dim % 2:
+            raise InputError(f"encoder.dim = {dim} must be even for graph.composition = 'rotate'")
