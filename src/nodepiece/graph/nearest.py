@@ -127,23 +127,29 @@ def _listen(  # type: ignore[no-untyped-def]
                         continue
                     last_node[source] = node
                     key = mix(salt, node, source) if by_hash else np.uint64(source)
-                    if found == room:
-                        if key >= best_key[room - 1]:
-                            continue
-                    else:
-                        found += 1
-                    place = found - 1
-                    while place > 0 and best_key[place - 1] > key:
-                        best_key[place] = best_key[place - 1]
-                        best[place] = best[place - 1]
-                        place -= 1
-                    best_key[place] = key
-                    best[place] = source
+                    found = insert_by_key(best, best_key, found, room, source, key)
             best[:found].sort()
             for slot in range(found):
                 nearest[node, num_heard + slot] = best[slot]
                 distance[node, num_heard + slot] = hop
             next_news[node, 1] = num_heard + found
+
+
+@njit(cache=True, inline="always")
+def insert_by_key(best, best_key, found, room, source, key):  # type: ignore[no-untyped-def]
+    """Keep a source among the `room` with the smallest keys; returns how many are kept now."""
+    if found < room:
+        found += 1
+    elif key >= best_key[room - 1]:
+        return found
+    place = found - 1
+    while place > 0 and best_key[place - 1] > key:
+        best_key[place] = best_key[place - 1]
+        best[place] = best[place - 1]
+        place -= 1
+    best_key[place] = key
+    best[place] = source
+    return found
 
 
 def distances_to_chosen(adjacency: Adjacency, sources: IntArray, chosen: IntArray) -> Distances:

@@ -1,0 +1,342 @@
+"""The k nearest sources of every node while edges come and go.
+
+The table of `nearest_sources` is the one solution of a local equation: what a node holds at
+distance d is the best, by its own order, of what its neighbours hold at d - 1, less what it holds
+nearer, as far as there is room. So after a change it is enough to look again, distance by distance,
+at nodes whose edges changed, nodes next to a change one hop nearer, and nodes that changed
+themselves; all others satisfy their equation as before. The result equals a new search, under
+either tie-break.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from nodepiece.errors import InputError
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, with_room
+from nodepiece.graph.hashing import mix
+from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, Distances, insert_by_key
+
+
+class Rows(NamedTuple):
+    """Rows of the table of some nodes."""
+
+    nodes: IntArray  # (num_rows,)
+    nearest: IntArray  # (num_rows, k)
+    distance: Distances  # (num_rows, k)
+
+
+class NearestTable:
+    """The k nearest sources of every node of a graph that changes.
+
+    `changed_by` says what a change of the edges does to it, and `write` lets it happen.
+    """
+
+    def __init__(
+        self, nearest: IntArray, distance: Distances, num_sources: int, *, salt: np.uint64 | None
+    ) -> None:
+        # nearest, distance: (num_nodes, k), as `nearest_sources` returns them for this salt
+        self.num_nodes, self.num_sources, self.salt = len(nearest), num_sources, salt
+        spare = self.num_nodes // SPARE_SHARE + 1024
+        self.nearest = with_room(nearest, spare, UNREACHED)
+        self.distance = with_room(distance, spare, UNREACHED)
+        # When each source was last looked at, and, last of all, what time it is.
+        self._seen = np.zeros(num_sources + 1, np.int64)
+        self._make_scratch()
+
+    def add_nodes(self, number: int) -> None:
+        """Nodes that hold nothing yet, with the next ids."""
+        missing = self.num_nodes + number - len(self.nearest)
+        if missing > 0:
+            spare = missing + len(self.nearest) // SPARE_SHARE
+            self.nearest = with_room(self.nearest, spare, UNREACHED)
+            self.distance = with_room(self.distance, spare, UNREACHED)
+            self._make_scratch()
+        self.num_nodes += number
+
+    def drop_nodes(self, number: int) -> None:
+        """Take back the last ids."""
+        self.num_nodes -= number
+        self.nearest[self.num_nodes : self.num_nodes + number] = UNREACHED
+        self.distance[self.num_nodes : self.num_nodes + number] = UNREACHED
+
+    def changed_by(
+        self, adjacency: ChangingAdjacency, inserted: IntArray, removed: IntArray
+    ) -> Rows:
+        """The rows that are different now that `adjacency` has the inserted facts and lacks others.
+
+        inserted, removed: (num_facts, 3). Time grows with the edges of nodes that change, not with
+        the graph. Rows come in the order of node ids.
+        """
+        if not self.nearest.shape[1]:
+            return Rows(np.empty(0, np.int32), self.nearest[:0], self.distance[:0])
+        num_fresh, too_far, nodes, nearest, distance = _search(
+            (adjacency.start, adjacency.count, adjacency.neighbours),
+            (self.nearest, self.distance),
+            (self._fresh_of, self._is_queued, self._seen),
+            inserted,
+            removed,
+            self.salt is not None,
+            np.uint64(0) if self.salt is None else self.salt,
+        )
+        if too_far:
+            raise InputError(
+                f"some nodes would be more than {MAX_DISTANCE:,} hops away from their nearest "
+                "anchors; tokenize the graph again with more anchors"
+            )
+        order = np.argsort(nodes[:num_fresh])
+        return Rows(nodes[order], nearest[order], distance[order])
+
+    def write(self, rows: Rows) -> None:
+        self.nearest[rows.nodes] = rows.nearest
+        self.distance[rows.nodes] = rows.distance
+
+    def _make_scratch(self) -> None:
+        """Room for marks on nodes, which every search leaves as it found them."""
+        self._fresh_of = np.full(len(self.nearest), -1, np.int32)
+        self._is_queued = np.zeros(len(self.nearest), np.bool_)
+
+
+@njit(cache=True)
+def _search(edges, old, scratch, inserted, removed, by_hash, salt):  # type: ignore[no-untyped-def]
+    """Distance by distance, the fresh rows of all nodes that change.
+
+    A row that turns out different is copied from the old table up to that distance and goes on as
+    a fresh one until it is complete. Rows at `distance` read others at `distance - 1` only.
+    """
+    start, count, neighbours = edges
+    fresh_of, is_queued, seen = scratch
+    k = old[0].shape[1]
+    fresh = (fresh_of, np.empty((16, k), np.int32), np.empty((16, k), np.int16))
+    nodes, is_open, num_fresh = np.empty(16, np.int32), np.empty(16, np.bool_), 0
+    queue, changed, num_changed = np.empty(64, np.int32), np.empty(64, np.int32), 0
+    best, best_key = np.empty(k, np.int32), np.empty(k, np.uint64)
+    distance, too_far = 0, False
+    while not too_far:
+        distance += 1
+        num_queued, is_pending = 0, num_changed > 0
+        for i in range(num_fresh):
+            if is_open[i]:
+                queue, num_queued = _push(queue, num_queued, nodes[i], is_queued)
+        for i in range(2 * len(inserted)):
+            node, other = inserted[i // 2, 2 * (i % 2)], inserted[i // 2, 2 - 2 * (i % 2)]
+            is_pending |= _reaches(other, distance - 1, old, fresh)
+            if fresh_of[node] < 0 and _gains(node, other, distance, old, fresh, by_hash, salt):
+                queue, num_queued = _push(queue, num_queued, node, is_queued)
+        for i in range(2 * len(removed)):
+            node, other = removed[i // 2, 2 * (i % 2)], removed[i // 2, 2 - 2 * (i % 2)]
+            is_pending |= _reaches(other, distance - 1, old, fresh)
+            if fresh_of[node] < 0 and _loses(node, other, distance, old, fresh, False):
+                queue, num_queued = _push(queue, num_queued, node, is_queued)
+        for i in range(num_changed):
+            other = changed[i]
+            for place in range(start[other], start[other] + count[other]):
+                node = neighbours[place]
+                if is_queued[node]:
+                    continue
+                if (
+                    fresh[2][fresh_of[node], k - 1] < 0
+                    if fresh_of[node] >= 0
+                    else _gains(node, other, distance, old, fresh, by_hash, salt)
+                    or _loses(node, other, distance, old, fresh, True)
+                ):
+                    queue, num_queued = _push(queue, num_queued, node, is_queued)
+        if num_queued == 0 and not is_pending:
+            break
+        num_changed = 0
+        for i in range(num_queued):
+            node = queue[i]
+            is_queued[node] = False
+            seen[-1] += 1
+            found, more = _listen_again(
+                node, distance, edges, old, fresh, seen, best, best_key, by_hash, salt
+            )
+            too_far |= found > 0 and distance > MAX_DISTANCE
+            is_same = _holds(old, node, distance, best, found)
+            if is_same and fresh_of[node] < 0:
+                continue
+            if fresh_of[node] < 0:
+                if num_fresh == len(nodes):
+                    nodes, is_open = _longer(nodes), _longer(is_open)
+                    fresh = (fresh_of, _longer(fresh[1]), _longer(fresh[2]))
+                nodes[num_fresh] = node
+                _copy_nearer(node, distance, old, fresh, num_fresh)
+                fresh_of[node] = num_fresh
+                num_fresh += 1
+            if not is_same:
+                if num_changed == len(changed):
+                    changed = _longer(changed)
+                changed[num_changed] = node
+                num_changed += 1
+            is_full = _append(fresh, fresh_of[node], distance, best, found)
+            holds_more = old[1][node].max() > distance  # which the fresh row may have to give up
+            is_open[fresh_of[node]] = holds_more or (more and not is_full)
+    for i in range(num_fresh):
+        fresh_of[nodes[i]] = -1
+    return num_fresh, too_far, nodes, fresh[1], fresh[2]
+
+
+@njit(cache=True)
+def _push(queue, num_queued, node, is_queued):  # type: ignore[no-untyped-def]
+    if is_queued[node]:
+        return queue, num_queued
+    is_queued[node] = True
+    if num_queued == len(queue):
+        queue = _longer(queue)
+    queue[num_queued] = node
+    return queue, num_queued + 1
+
+
+@njit(cache=True)
+def _longer(array):  # type: ignore[no-untyped-def]
+    longer = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@njit(cache=True)
+def _current(node, old, fresh):  # type: ignore[no-untyped-def]
+    """The sources and distances of a node, as far as they are known by now."""
+    row = fresh[0][node]
+    if row >= 0:
+        return fresh[1][row], fresh[2][row]
+    return old[0][node], old[1][node]
+
+
+@njit(cache=True)
+def _reaches(node, distance, old, fresh):  # type: ignore[no-untyped-def]
+    """Whether a node holds or held something at this distance or farther."""
+    return old[1][node].max() >= distance or (
+        fresh[0][node] >= 0 and fresh[2][fresh[0][node]].max() >= distance
+    )
+
+
+@njit(cache=True)
+def _gains(node, other, distance, old, fresh, by_hash, salt):  # type: ignore[no-untyped-def]
+    """Whether a node that is as it was would take something that its neighbour holds now."""
+    sources, hops = old[0][node], old[1][node]
+    k = len(hops)
+    num_nearer, end = 0, 0
+    while end < k and 0 <= hops[end] <= distance:
+        num_nearer += hops[end] < distance
+        end += 1
+    if num_nearer == k:
+        return False
+    worst = np.uint64(0)
+    for slot in range(num_nearer, end):
+        key = mix(salt, node, sources[slot]) if by_hash else np.uint64(sources[slot])
+        worst = max(worst, key)
+    offered, their_hops = _current(other, old, fresh)
+    for slot in range(k):
+        if not 0 <= their_hops[slot] < distance:
+            break
+        source = offered[slot]
+        if their_hops[slot] == distance - 1 and not _is_among(sources, end, source):
+            key = mix(salt, node, source) if by_hash else np.uint64(source)
+            if end < k or key < worst:
+                return True
+    return False
+
+
+@njit(cache=True)
+def _loses(node, other, distance, old, fresh, still_there):  # type: ignore[no-untyped-def]
+    """Whether a node holds something that its neighbour held, and does not offer any more."""
+    k = old[0].shape[1]
+    if old[1][node].max() < distance:
+        return False
+    for slot in range(k):
+        if old[1][other, slot] != distance - 1:
+            continue
+        source = old[0][other, slot]
+        if still_there:
+            sources, hops = _current(other, old, fresh)
+            if _has(sources, hops, source, distance - 1):
+                continue
+        if _has(old[0][node], old[1][node], source, distance):
+            return True
+    return False
+
+
+@njit(cache=True)
+def _is_among(sources, end, source):  # type: ignore[no-untyped-def]
+    for slot in range(end):  # noqa: SIM110
+        if sources[slot] == source:
+            return True
+    return False
+
+
+@njit(cache=True)
+def _has(sources, hops, source, distance):  # type: ignore[no-untyped-def]
+    for slot in range(len(hops)):  # noqa: SIM110 a generator would be no loop for numba
+        if hops[slot] == distance and sources[slot] == source:
+            return True
+    return False
+
+
+@njit(cache=True)
+def _listen_again(  # type: ignore[no-untyped-def]
+    node, distance, edges, old, fresh, seen, best, best_key, by_hash, salt
+):
+    """What a node takes at a distance, and whether a neighbour may have more to offer later."""
+    start, count, neighbours = edges
+    k, stamp = len(best), seen[-1]
+    sources, hops = _current(node, old, fresh)
+    num_nearer = 0
+    while num_nearer < k and 0 <= hops[num_nearer] < distance:
+        seen[sources[num_nearer]] = stamp
+        num_nearer += 1
+    room, found, more = k - num_nearer, 0, False
+    if room == 0:
+        return 0, False
+    for place in range(start[node], start[node] + count[node]):
+        other = neighbours[place]
+        offered, their_hops = _current(other, old, fresh)
+        for slot in range(k):
+            if their_hops[slot] >= distance:
+                more = True
+            if not 0 <= their_hops[slot] < distance:
+                break
+            source = offered[slot]
+            if their_hops[slot] < distance - 1 or seen[source] == stamp:
+                continue
+            seen[source] = stamp
+            key = mix(salt, node, source) if by_hash else np.uint64(source)
+            found = insert_by_key(best, best_key, found, room, source, key)
+        if not more and fresh[0][other] >= 0:
+            more = old[1][other].max() >= distance
+    best[:found].sort()
+    return found, more
+
+
+@njit(cache=True)
+def _holds(old, node, distance, best, found):  # type: ignore[no-untyped-def]
+    """Whether the old row has just these sources at this distance."""
+    num_same = 0
+    for slot in range(old[1].shape[1]):
+        if old[1][node, slot] == distance:
+            if num_same == found or old[0][node, slot] != best[num_same]:
+                return False
+            num_same += 1
+    return num_same == found
+
+
+@njit(cache=True)
+def _copy_nearer(node, distance, old, fresh, row):  # type: ignore[no-untyped-def]
+    for slot in range(old[1].shape[1]):
+        is_nearer = 0 <= old[1][node, slot] < distance
+        fresh[1][row, slot] = old[0][node, slot] if is_nearer else UNREACHED
+        fresh[2][row, slot] = old[1][node, slot] if is_nearer else UNREACHED
+
+
+@njit(cache=True)
+def _append(fresh, row, distance, best, found):  # type: ignore[no-untyped-def]
+    """Put what was found behind what is nearer; returns whether the row is full."""
+    k = len(best)
+    end = 0
+    while end < k and fresh[2][row, end] >= 0:
+        end += 1
+    fresh[1][row, end : end + found] = best[:found]
+    fresh[2][row, end : end + found] = distance
+    return end + found == k
