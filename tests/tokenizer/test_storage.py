@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nodepiece.errors import InputError
+from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.tokenizer.settings import TokenizerSettings
@@ -25,7 +26,7 @@ from nodepiece.tokenizer.storage import (
     save_tokens,
     save_vocabulary,
 )
-from nodepiece.tokenizer.tokens import TokenTable, tokenize
+from nodepiece.tokenizer.tokens import TokenTable, tokenize, tokenize_by
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 
 KNOBS = TokenizerSettings(num_anchors=8, anchors_per_node=3, relations_per_node=2)
@@ -372,3 +373,12 @@ def test_a_killed_save_leaves_the_old_vocabulary_or_nothing(
         assert not target.exists() or files_in(target) == files_in(source)
     save_tokens(load_tokens(source), target)  # what the dead left behind is in nobody's way
     assert files_in(target) == files_in(source)
+
+
+def test_what_was_random_is_kept_and_a_table_without_it_loads_too(saved: Path) -> None:
+    table = load_tokens(saved)
+    assert table.salts is not None and table.salts == make_table(named_graph()).salts
+    again = tokenize_by(table.salts, build_adjacency(named_graph()), table.vocabulary)
+    assert_same(table, again)
+    (saved / "tokens" / "salts.npy").unlink()
+    assert load_tokens(saved).salts is None

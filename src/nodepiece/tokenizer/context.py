@@ -33,8 +33,14 @@ class RelationSets:
         with the smallest hashes, which is a uniform sample and the same for any thread count;
         in the order of these hashes, where it is not to be ascending.
         """
+        return self.sample_by(draw_salt(rng), m, padding, ascending=ascending)
+
+    def sample_by(
+        self, salt: np.uint64, m: int, padding: int, *, ascending: bool = True
+    ) -> IntArray:
+        """The sample that belongs to a salt, for who wants to draw it again."""
         chunks = balanced_chunks(np.diff(self.offsets))
-        return _sample(self.offsets, self.values, chunks, m, padding, draw_salt(rng), ascending)
+        return _sample(self.offsets, self.values, chunks, m, padding, salt, ascending)
 
 
 def relation_sets(adjacency: Adjacency) -> RelationSets:
@@ -47,14 +53,24 @@ def _sample(offsets, values, chunks, m, padding, salt, ascending):  # type: igno
     for chunk in prange(len(chunks) - 1):
         for node in range(chunks[chunk], chunks[chunk + 1]):
             candidates = values[offsets[node] : offsets[node + 1]]
-            if ascending and len(candidates) <= m:
-                sample[node, : len(candidates)] = candidates
-                continue
-            keys = np.empty(len(candidates), np.uint64)
-            for i in range(len(candidates)):
-                keys[i] = mix(salt, node, candidates[i])
-            chosen = candidates[np.argsort(keys)[:m]]
-            if ascending:
-                chosen.sort()
-            sample[node, : len(chosen)] = chosen
+            sample_row(candidates, node, salt, ascending, sample[node])
     return sample
+
+
+@njit(cache=True)
+def sample_row(candidates, node, salt, ascending, row):  # type: ignore[no-untyped-def]
+    """Write as many distinct relations of a node as fit to the beginning of its row.
+
+    `candidates` are ascending.
+    """
+    m = len(row)
+    if ascending and len(candidates) <= m:
+        row[: len(candidates)] = candidates
+        return
+    keys = np.empty(len(candidates), np.uint64)
+    for i in range(len(candidates)):
+        keys[i] = mix(salt, node, candidates[i])
+    chosen = candidates[np.argsort(keys)[:m]]
+    if ascending:
+        chosen.sort()
+    row[: len(chosen)] = chosen

@@ -3,7 +3,8 @@
     FOLDER/vocabulary.json        format version, sizes, settings, fingerprint of the names
     FOLDER/anchors.npy            node ids of the anchors
     FOLDER/names/                 nodes.arrow, relations.arrow
-    FOLDER/tokens/                anchors, distances, relations, relation_sets_{offsets,values}.npy
+    FOLDER/tokens/                anchors, distances, relations, relation_sets_{offsets,values}.npy,
+                                  and salts.npy: what was random, to follow a changing graph
 
 Nothing in it depends on the time or the machine: the same graph, settings and seed give the same
 bytes.
@@ -23,7 +24,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import load_names, save_names
 from nodepiece.tokenizer.context import RelationSets
 from nodepiece.tokenizer.settings import TokenizerSettings
-from nodepiece.tokenizer.tokens import TokenTable
+from nodepiece.tokenizer.tokens import Salts, TokenTable
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -77,6 +78,8 @@ def write_tokens(table: TokenTable, folder: Path) -> None:
     np.save(tokens / "relations.npy", table.relations)
     np.save(tokens / "relation_sets_offsets.npy", table.relation_sets.offsets)
     np.save(tokens / "relation_sets_values.npy", table.relation_sets.values)
+    if table.salts is not None:
+        np.save(tokens / "salts.npy", [table.salts.relations, table.salts.anchors])
 
 
 def load_vocabulary(folder: str | Path, *, graph: KnowledgeGraph | None = None) -> Vocabulary:
@@ -114,12 +117,14 @@ def load_tokens(folder: str | Path, *, graph: KnowledgeGraph | None = None) -> T
     if offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any():  # kernels follow them unchecked
         raise damaged(tokens / "relation_sets_offsets.npy", "the offsets do not ascend from 0")
     values = load_array(tokens / "relation_sets_values.npy", (int(offsets[-1]),), np.int32)
+    has_salts = (tokens / "salts.npy").exists()  # a table made by an earlier version has none
     return TokenTable(
         vocabulary,
         load_array(tokens / "anchors.npy", anchors_shape, np.int32),
         load_array(tokens / "distances.npy", anchors_shape, np.int16),
         load_array(tokens / "relations.npy", (num_nodes, settings.relations_per_node), np.int32),
         RelationSets(offsets, values),
+        Salts(*load_array(tokens / "salts.npy", (2,), np.uint64)) if has_salts else None,
     )
 
 

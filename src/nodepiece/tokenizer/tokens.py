@@ -21,6 +21,18 @@ from nodepiece.tokenizer.vocabulary import Vocabulary
 NO_DISTANCE = UNREACHED  # beside [PAD], [DISCONNECTED], and beside all in the ablation without
 
 
+@dataclass(frozen=True)
+class Salts:
+    """All that is random in a tokenization: with the same salts it can be done again."""
+
+    relations: np.uint64  # which m relations a node keeps
+    anchors: np.uint64  # which equidistant anchors it keeps, or which k at random
+
+    @staticmethod
+    def draw(rng: np.random.Generator) -> "Salts":
+        return Salts(draw_salt(rng), draw_salt(rng))
+
+
 @dataclass(frozen=True, eq=False)
 class TokenTable:
     """The hash of every node: k anchors, nearest first, their distances, and m relations."""
@@ -30,6 +42,7 @@ class TokenTable:
     distances: Distances  # (num_nodes, k) hops, NO_DISTANCE where there is no anchor
     relations: IntArray  # (num_nodes, m) token ids in `relation_order`, [PAD] last
     relation_sets: RelationSets  # what `relations` was sampled from
+    salts: Salts | None = None  # None: not known, and the table cannot follow a changing graph
 
     def __post_init__(self) -> None:
         for field in ("anchors", "distances", "relations"):
@@ -71,32 +84,33 @@ def tokenize(
     `adjacency` saves building it again where the caller has it.
     """
     vocabulary.check_fits(graph)
+    return tokenize_by(Salts.draw(rng), adjacency or build_adjacency(graph), vocabulary)
+
+
+def tokenize_by(salts: Salts, adjacency: Adjacency, vocabulary: Vocabulary) -> TokenTable:
+    """The table that belongs to these salts."""
     settings = vocabulary.settings
-    adjacency = adjacency or build_adjacency(graph)
     sets = relation_sets(adjacency)
-    relations = sets.sample(
+    relations = sets.sample_by(
+        salts.relations,
         settings.relations_per_node,
         vocabulary.num_relations,
-        rng=rng,
         ascending=settings.relation_order == "ascending",
     )
-    anchors, distances = assign_anchors(adjacency, vocabulary, rng=rng)
-    is_missing = anchors == UNREACHED  # (num_nodes, k)
-    anchors[is_missing] = vocabulary.padding
-    anchors[is_missing.all(axis=1)] = vocabulary.disconnected
+    nearest, distances = assign_anchors(adjacency, vocabulary, salts.anchors)
+    anchors = vocabulary.anchor_tokens(nearest)
     if not settings.distances:
         distances[:] = NO_DISTANCE
     tokens = vocabulary.relation_tokens(relations)  # the padding beyond all relations stays so
-    return TokenTable(vocabulary, anchors, distances, tokens, sets)
+    return TokenTable(vocabulary, anchors, distances, tokens, sets, salts)
 
 
 def assign_anchors(
-    adjacency: Adjacency, vocabulary: Vocabulary, *, rng: np.random.Generator
+    adjacency: Adjacency, vocabulary: Vocabulary, salt: np.uint64
 ) -> tuple[IntArray, Distances]:
     """k anchors of every node and their distances, nearest first, UNREACHED where there is none."""
     settings = vocabulary.settings
     k = settings.anchors_per_node
-    salt = draw_salt(rng)
     if settings.select == "nearest":
         by_node = salt if settings.ties == "per-node" else None
         return nearest_sources(adjacency, vocabulary.anchors, k, salt=by_node)

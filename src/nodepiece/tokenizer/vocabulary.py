@@ -9,6 +9,7 @@ from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
+from nodepiece.graph.nearest import UNREACHED
 from nodepiece.tokenizer.anchors import anchor_for_each_lost_component, select_anchors
 from nodepiece.tokenizer.settings import TokenizerSettings
 
@@ -49,6 +50,16 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return self.padding + 2
+
+    def anchor_tokens(self, nearest: IntArray) -> IntArray:
+        """Positions of anchors in their global order, UNREACHED where there is none -> tokens.
+
+        (num_rows, k) twice. The positions are written over, as there are many.
+        """
+        is_missing = nearest == UNREACHED
+        nearest[is_missing] = self.padding
+        nearest[is_missing.all(axis=1)] = self.disconnected
+        return nearest
 
     def relation_tokens(self, relations: IntArray) -> IntArray:
         return relations + np.int32(self.num_anchors)
