@@ -15,6 +15,8 @@ from nodepiece.encoders.transformer import TransformerEncoder
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.tokens import TokenTable
 
+Encoder = MLPEncoder | GatedSumEncoder | TransformerEncoder
+
 NODES_AT_ONCE = 2**16  # encoded together where all nodes are and no gradient is wanted
 
 
@@ -68,26 +70,7 @@ class NodePieceEmbedding(nn.Module):
         self.token_tensors = TokenTensors(table)
         self.tables = PieceTables(self.counts, settings.dim, generator=generator)
         self.factorized = settings.factorized
-        self.encoder: MLPEncoder | GatedSumEncoder | TransformerEncoder
-        if settings.kind in FACTORIZED:
-            self.encoder = FACTORIZED[settings.kind](
-                self.counts,
-                settings.dim,
-                settings.hidden_dim,
-                dropout=settings.dropout,
-                generator=generator,
-            )
-        else:
-            self.encoder = TransformerEncoder(
-                self.counts,
-                settings.dim,
-                settings.hidden_dim,
-                num_layers=settings.layers,
-                num_heads=settings.heads,
-                dropout=settings.dropout,
-                masked=settings.masked,
-                generator=generator,
-            )
+        self.encoder = make_encoder(self.counts, settings, generator=generator)
         use_generator(self, generator)
         self._training_tokens: Tokens | None = None  # None: the canonical ones
         self._bags: dict[bool, tuple[Bags, Bags]] = {}  # of all nodes; key: for training or not
@@ -176,6 +159,30 @@ class NodePieceEmbedding(nn.Module):
         if isinstance(self.encoder, TransformerEncoder):
             return False
         return self.encoder.num_products < num_nodes * self.counts.num_pieces
+
+
+def make_encoder(
+    counts: PieceCounts, settings: EncoderSettings, *, generator: torch.Generator
+) -> Encoder:
+    """From the pieces of a node to its vector."""
+    if settings.kind in FACTORIZED:
+        return FACTORIZED[settings.kind](
+            counts,
+            settings.dim,
+            settings.hidden_dim,
+            dropout=settings.dropout,
+            generator=generator,
+        )
+    return TransformerEncoder(
+        counts,
+        settings.dim,
+        settings.hidden_dim,
+        num_layers=settings.layers,
+        num_heads=settings.heads,
+        dropout=settings.dropout,
+        masked=settings.masked,
+        generator=generator,
+    )
 
 
 class LookupEmbedding(nn.Module):
