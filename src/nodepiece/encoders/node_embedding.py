@@ -10,7 +10,7 @@ from nodepiece.encoders.bag_sum import Bags, sum_members
 from nodepiece.encoders.gated_sum import GatedSumEncoder
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.parameters import use_generator, xavier
-from nodepiece.encoders.pieces import PieceTables, Tokens, TokenTensors, count_pieces
+from nodepiece.encoders.pieces import PieceCounts, PieceTables, Tokens, TokenTensors, count_pieces
 from nodepiece.encoders.transformer import TransformerEncoder
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.tokens import TokenTable
