@@ -114,6 +114,22 @@ def test_margin_loss_is_the_mean_shortfall() -> None:
     assert loss.item() == pytest.approx((0.5 + 0 + 1 + 2) / 4)
 
 
+@pytest.mark.parametrize("temperature", [0.0, 2.0])
+@pytest.mark.parametrize("name", SAMPLED_LOSSES)
+def test_a_fact_counts_by_its_weight(name: str, temperature: float) -> None:
+    positive, negative = random_scores(2, 1)[:, 0].detach(), random_scores(2, 3).detach()
+    weight = torch.tensor([0.5, 1.5], dtype=torch.float64)
+
+    def loss(rows: slice, weight: Tensor | None = None) -> float:
+        chosen = SAMPLED_LOSSES[name]
+        scores = positive[rows], negative[rows], weight
+        return chosen(*scores, margin=1.0, temperature=temperature).item()
+
+    first, second = loss(slice(0, 1)), loss(slice(1, 2))
+    assert loss(slice(None)) == pytest.approx((first + second) / 2)
+    assert loss(slice(None), weight) == pytest.approx((0.5 * first + 1.5 * second) / 2)
+
+
 @pytest.mark.parametrize("name", SAMPLED_LOSSES)
 def test_better_scores_make_sampled_losses_smaller(name: str) -> None:
     losses = [

@@ -9,6 +9,7 @@ from torch.nn import functional
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.training.batches import FactBatch, QueryBatch
+from nodepiece.training.losses import softplus_loss
 from nodepiece.training.objectives import loss_against_all, loss_with_negatives
 from nodepiece.training.settings import TrainingSettings
 
@@ -105,7 +106,7 @@ def test_half_of_the_negatives_are_tails_and_half_are_heads(kind: str, num_negat
     nodes, relations = model.node_vectors(), model.relation_vectors()
     margin, num_tails = 2.0, math.ceil(num_negatives / 2)
     of_facts, of_negatives = [], []
-    for fact, drawn in zip(zip(*FACTS, strict=True), sampled(num_negatives), strict=True):
+    for fact, drawn in zip(zip(*FACTS[:3], strict=True), sampled(num_negatives), strict=True):
         head, relation, tail = (int(part) for part in fact)
         corrupted = [(head, node) for node in drawn[:num_tails].tolist()]
         corrupted += [(node, tail) for node in drawn[num_tails:].tolist()]
@@ -122,6 +123,29 @@ def test_half_of_the_negatives_are_tails_and_half_are_heads(kind: str, num_negat
     generator = torch.Generator().manual_seed(3)
     found = loss_with_negatives(model, FACTS, settings, generator=generator)
     assert_same_value_and_gradients(found, expected, model)
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_shared_negatives_are_tails_of_every_fact(kind: str) -> None:
+    model = tiny_model(kind)
+    nodes, relations = model.node_vectors(), model.relation_vectors()
+    drawn = torch.randint(NUM_NODES, (3,), generator=torch.Generator().manual_seed(3))
+    scores = torch.stack(
+        [
+            torch.stack(
+                [
+                    model.decoder.score(nodes[head], relations[relation], nodes[node])
+                    for node in (tail, *drawn.tolist())
+                ]
+            )
+            for head, relation, tail in zip(*(part.tolist() for part in FACTS[:3]), strict=True)
+        ]
+    )
+    expected = softplus_loss(scores[:, 0], scores[:, 1:], margin=2.0, temperature=0.0)
+    generator = torch.Generator().manual_seed(3)
+    settings = TrainingSettings(loss="softplus", margin=2.0, num_negatives=3, shared_negatives=True)
+    found = loss_with_negatives(model, FACTS, settings, generator=generator)
+    torch.testing.assert_close(found, expected)
 
 
 def test_negatives_are_uniform_over_all_nodes() -> None:

@@ -50,11 +50,12 @@ def refresh_tokens(
     training = experiment.training
     if not isinstance(nodes, NodePieceEmbedding):
         return
+    if not (training.shuffle_anchors or training.resample_relations):
+        return
     tokens = nodes.token_tensors.tokens()
     if training.shuffle_anchors:
         tokens = shuffle_equidistant(tokens, generator=generator)
     if training.resample_relations:
         rng = np.random.default_rng([experiment.seed, epoch])
         tokens = resample_relations(tokens, table, rng=rng)
-    if training.shuffle_anchors or training.resample_relations:
-        nodes.use_training_tokens(tokens)
+    nodes.use_training_tokens(tokens)

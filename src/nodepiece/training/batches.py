@@ -48,6 +48,7 @@ class FactBatch(NamedTuple):
     heads: Tensor  # (batch_size,)
     relations: Tensor
     tails: Tensor
+    weight: Tensor | None = None  # (batch_size,) how much each counts, 1 on average; None: 1
 
 
 class QueryBatches:
@@ -56,8 +57,14 @@ class QueryBatches:
     The last batch of an epoch is filled up with the first queries of the same shuffle.
     """
 
-    def __init__(self, edges: Tensor, num_relations: int, batch_size: int) -> None:
-        # edges: (num_edges, 3), inverses included
+    def __init__(
+        self,
+        edges: Tensor,  # (num_edges, 3), inverses included
+        num_relations: int,
+        batch_size: int,
+        *,
+        num_shares: int = 1,  # so many processes go through an epoch together
+    ) -> None:
         head, relation, tail = edges.long().T
         key, order = torch.sort(head * num_relations + relation, stable=True)
         pairs, counts = torch.unique_consecutive(key, return_counts=True)
@@ -66,7 +73,7 @@ class QueryBatches:
         self.counts = counts
         self.starts = counts.cumsum(0) - counts
         self.batch_size = batch_size
-        self.num_batches = -(-len(pairs) // batch_size)
+        self.num_batches = -(-len(pairs) // (batch_size * num_shares))
         self.capacity = 0
 
     def start_epoch(self, *, generator: torch.Generator) -> bool:
@@ -120,25 +127,55 @@ class QueryBatches:
 
 
 class FactBatches:
-    """The training facts and their inverses, shuffled each epoch; the last batch is filled up."""
+    """The training facts and their inverses, shuffled each epoch; the last batch is filled up.
 
-    def __init__(self, edges: Tensor, batch_size: int) -> None:
-        self.edges, self.batch_size = edges.long(), batch_size
-        self.num_batches = -(-len(edges) // batch_size)
-        self.shuffled = torch.empty(
-            self.num_batches, batch_size, 3, dtype=torch.int64, device=edges.device
-        )
+    With `num_batches` an epoch is so many batches of facts drawn at random, each from all of them.
+    """
+
+    def __init__(
+        self,
+        edges: Tensor,  # (num_edges, 3)
+        batch_size: int,
+        *,
+        num_batches: int | None = None,
+        weight: Tensor | None = None,  # (num_edges,) how much each fact counts
+        num_shares: int = 1,  # so many processes go through an epoch together
+    ) -> None:
+        self.edges, self.weight, self.is_drawn = edges, weight, num_batches is not None
+        self.num_batches = num_batches or -(-len(edges) // (batch_size * num_shares))
+        shape = (self.num_batches, batch_size)
+        self.chosen = torch.empty(shape, dtype=torch.int64, device=edges.device)
         self.capacity = 0  # all batches are alike
 
     def reserve(self, capacity: int) -> None:
         pass
 
     def start_epoch(self, *, generator: torch.Generator) -> bool:
-        device = self.edges.device
-        shuffle = torch.randperm(len(self.edges), generator=generator, device=device)
-        slots = torch.arange(self.num_batches * self.batch_size, device=device) % len(shuffle)
-        self.shuffled.copy_(self.edges[shuffle[slots]].view_as(self.shuffled))
+        device, num_edges = self.edges.device, len(self.edges)
+        if self.is_drawn:
+            self.chosen.random_(num_edges, generator=generator)
+            return False
+        shuffle = torch.randperm(num_edges, generator=generator, device=device)
+        slots = torch.arange(self.chosen.numel(), device=device) % num_edges
+        self.chosen.copy_(shuffle[slots].view_as(self.chosen))
         return False
 
     def take(self, step: Tensor) -> FactBatch:
-        return FactBatch(*self.shuffled.index_select(0, step)[0].unbind(dim=1))
+        chosen = self.chosen.index_select(0, step)[0]
+        heads, relations, tails = self.edges.index_select(0, chosen).long().unbind(dim=1)
+        weight = None if self.weight is None else self.weight.index_select(0, chosen)
+        return FactBatch(heads, relations, tails, weight)
+
+
+def subsampling_weights(edges: Tensor, num_relations: int) -> Tensor:
+    """How much each fact counts, less where many share its head and relation: (num_edges,).
+
+    1 / sqrt(8 + their number), then scaled to a mean of 1. The 8 is what the published code adds:
+    it starts counting at 4, for the head and for the tail.
+    """
+    head, relation, _ = edges.long().T
+    key, order = torch.sort(head * num_relations + relation)
+    _, place, counts = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
+    weight = torch.empty(len(edges), device=edges.device)
+    weight[order] = (8 + counts).rsqrt()[place]
+    return weight / weight.mean()

@@ -34,7 +34,12 @@ class Progress:
 def save_checkpoint(
     path: Path, trainer: Trainer[Any], progress: Progress, best: dict[str, Tensor] | None
 ) -> None:
-    """Weights, the best weights so far, the optimizer, the generator and the progress: one file."""
+    """Weights, the best weights so far, the optimizer, the generator and the progress: one file.
+
+    Of several processes the first one writes it, as all have the same weights.
+    """
+    if not trainer.processes.is_first:
+        return
     progress.capacity = trainer.batches.capacity
     tensors = {f"model/{name}": value for name, value in trainer.model.state_dict().items()}
     tensors |= {f"best/{name}": value for name, value in (best or {}).items()}

@@ -6,7 +6,14 @@ import torch
 from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.training.batches import FactBatch, FactBatches, QueryBatch, QueryBatches
+from nodepiece.training.batches import (
+    FactBatch,
+    FactBatches,
+    QueryBatch,
+    QueryBatches,
+    subsampling_weights,
+)
+from nodepiece.training.distribution import current_processes
 from nodepiece.training.objectives import loss_against_all, loss_with_negatives
 from nodepiece.training.settings import TrainingSettings
 from nodepiece.training.trainer import Trainer
@@ -20,18 +27,27 @@ def link_trainer(
     generator: torch.Generator,
 ) -> Trainer[QueryBatch] | Trainer[FactBatch]:
     """Queries against all nodes, or facts against sampled negatives, as the loss asks for."""
+    processes = current_processes()
+    batch_size = processes.share(settings.batch_size)
     if settings.is_against_all:
         return Trainer(
             model,
-            QueryBatches(edges, model.num_relations, settings.batch_size),
+            QueryBatches(edges, model.num_relations, batch_size, num_shares=processes.count),
             partial(loss_against_all, model, settings=settings),
             settings,
             generator=generator,
             after_step=model.after_step,
         )
+    facts = FactBatches(
+        edges,
+        batch_size,
+        num_batches=settings.steps_per_epoch or None,
+        weight=subsampling_weights(edges, model.num_relations) if settings.subsampling else None,
+        num_shares=processes.count,
+    )
     return Trainer(
         model,
-        FactBatches(edges, settings.batch_size),
+        facts,
         partial(loss_with_negatives, model, settings=settings, generator=generator),
         settings,
         generator=generator,

@@ -55,6 +55,7 @@ def fit(
     while progress.epoch < settings.epochs and not _is_patience_lost(trainer, progress):
         start = perf_counter()
         epoch = progress.epoch
+        trainer.start_epoch(epoch)
         before_epoch(epoch)
         loss = trainer.run_epoch(epoch, partial(_step, watchers, epoch))
         record = {"epoch": epoch + 1, "loss": loss, "learning_rate": learning_rate(settings, epoch)}
@@ -68,7 +69,7 @@ def fit(
         progress.history.append(record)
         for watcher in watchers:
             watcher.on_epoch(record, progress)
-        if should_stop():
+        if trainer.processes.any(should_stop()):
             save_checkpoint(checkpoint, trainer, progress, best)
             return progress, Stopping("interrupted", interrupted=True)
         if perf_counter() - last_saved > settings.checkpoint_seconds and not is_last:

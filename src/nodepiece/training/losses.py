@@ -25,12 +25,19 @@ class AgainstAllLoss(Protocol):
 
 class SampledLoss(Protocol):
     def __call__(
-        self, positive: Tensor, negative: Tensor, *, margin: float, temperature: float
+        self,
+        positive: Tensor,
+        negative: Tensor,
+        weight: Tensor | None = None,
+        *,
+        margin: float,
+        temperature: float,
     ) -> Tensor:
-        """positive (batch,), negative (batch, num_negatives) -> ().
+        """positive (batch,), negative (batch, num_negatives), weight (batch,) -> ().
 
-        The negatives of a fact are weighted by the softmax of temperature * score, 0 for
-        equal weights; the weights themselves have no gradient.
+        `weight` says how much each fact counts, 1 on average. The negatives of a fact are
+        weighted by the softmax of temperature * score, 0 for equal weights; the weights
+        themselves have no gradient.
         """
 
 
@@ -80,7 +87,12 @@ def _at(scores: Tensor, answers: Tensor) -> Tensor:
 
 
 def self_adversarial(
-    positive: Tensor, negative: Tensor, *, margin: float, temperature: float
+    positive: Tensor,
+    negative: Tensor,
+    weight: Tensor | None = None,
+    *,
+    margin: float,
+    temperature: float,
 ) -> Tensor:
     """Sun et al., 2019. With scores that are negative distances d, and temperature 0:
 
@@ -89,34 +101,57 @@ def self_adversarial(
     """
     of_positive = functional.softplus(-margin - positive)
     of_negative = functional.softplus(margin + negative)
-    return (of_positive.mean() + _mean_of_negatives(of_negative, negative, temperature)) / 2
+    of_negative = _mean_of_negatives(of_negative, negative, temperature)
+    return _mean_of_facts(of_positive + of_negative, weight) / 2
 
 
 def softplus_loss(
-    positive: Tensor, negative: Tensor, *, margin: float, temperature: float
+    positive: Tensor,
+    negative: Tensor,
+    weight: Tensor | None = None,
+    *,
+    margin: float,
+    temperature: float,
 ) -> Tensor:
     """Trouillon et al., 2016: every score, of a fact or of a negative, counts the same.
 
     Scores are raised by the margin first: 0 for products, the radius of "true" for distances.
     """
     num_negatives = negative.shape[1]
-    of_positive = functional.softplus(-margin - positive).mean()
+    of_positive = functional.softplus(-margin - positive)
     of_negative = functional.softplus(margin + negative)
     of_negative = _mean_of_negatives(of_negative, negative, temperature)
-    return (of_positive + num_negatives * of_negative) / (1 + num_negatives)
+    losses = (of_positive + num_negatives * of_negative) / (1 + num_negatives)
+    return _mean_of_facts(losses, weight)
 
 
-def margin_loss(positive: Tensor, negative: Tensor, *, margin: float, temperature: float) -> Tensor:
+def margin_loss(
+    positive: Tensor,
+    negative: Tensor,
+    weight: Tensor | None = None,
+    *,
+    margin: float,
+    temperature: float,
+) -> Tensor:
     """Bordes et al., 2013: a fact should score higher than each of its negatives by the margin."""
     shortfall = (margin - positive[:, None] + negative).relu()
-    return _mean_of_negatives(shortfall, negative, temperature)
+    return _mean_of_facts(_mean_of_negatives(shortfall, negative, temperature), weight)
 
 
 def _mean_of_negatives(losses: Tensor, negative: Tensor, temperature: float) -> Tensor:
+    """(batch, num_negatives) -> (batch,)."""
     if temperature == 0:
-        return losses.mean()
+        return losses.mean(dim=1)
     weight = (temperature * negative.detach()).softmax(dim=1)
-    return (weight * losses).sum(dim=1).mean()
+    return (weight * losses).sum(dim=1)
+
+
+def _mean_of_facts(losses: Tensor, weight: Tensor | None) -> Tensor:
+    """Weights are 1 on average over all facts, not over those of a batch: no batch outdoes others.
+
+    So the loss of a batch is the mean of the losses of its parts, on however many processes.
+    """
+    return losses.mean() if weight is None else (losses * weight).mean()
 
 
 AGAINST_ALL_LOSSES: dict[str, AgainstAllLoss] = {

@@ -49,8 +49,23 @@ def loss_of_answers(
 def loss_with_negatives(
     model: LinkModel, batch: FactBatch, settings: TrainingSettings, *, generator: torch.Generator
 ) -> Tensor:
-    """Each fact against copies with one end replaced by a uniform node: half tails, half heads."""
-    num_negatives, batch_size = settings.num_negatives, len(batch.heads)
+    """Each fact against copies with one end replaced by a uniform node."""
+    score = scores_with_shared if settings.shared_negatives else scores_with_own
+    positive, negative = score(model, batch, settings.num_negatives, generator=generator)
+    return SAMPLED_LOSSES[settings.loss](
+        positive.float(),
+        negative.float(),
+        batch.weight,
+        margin=settings.margin,
+        temperature=settings.temperature,
+    )
+
+
+def scores_with_own(
+    model: LinkModel, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Of facts, (batch_size,), and of each one's own negatives, half tails, half heads."""
+    batch_size = len(batch.heads)
     shape = (batch_size, num_negatives)
     drawn = torch.randint(model.num_nodes, shape, generator=generator, device=batch.heads.device)
     nodes = torch.cat([batch.heads, batch.tails, drawn.flatten()])
@@ -64,10 +79,23 @@ def loss_with_negatives(
     unchanged = tail.expand(-1, num_negatives - num_tails, -1)
     tails = torch.cat([tail, negative[:, :num_tails], unchanged], dim=1)
     scores = model.decoder.score(heads, relation, tails)  # (batch_size, 1 + num_negatives)
-    positive_scores, negative_scores = scores[:, 0], scores[:, 1:]
-    return SAMPLED_LOSSES[settings.loss](
-        positive_scores.float(),
-        negative_scores.float(),
-        margin=settings.margin,
-        temperature=settings.temperature,
+    return scores[:, 0], scores[:, 1:]
+
+
+def scores_with_shared(
+    model: LinkModel, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Of facts, (batch_size,), and of the same negatives for all, which are tails.
+
+    Heads get theirs too: a batch has inverses in it, whose tails they are. There are so few nodes
+    that encoding them takes no time, and the scores are a matrix product.
+    """
+    batch_size = len(batch.heads)
+    drawn = torch.randint(
+        model.num_nodes, (num_negatives,), generator=generator, device=batch.heads.device
     )
+    vectors = model.vectors_of(torch.cat([batch.heads, batch.tails, drawn]))
+    head, tail, negative = torch.split(vectors, [batch_size, batch_size, num_negatives])
+    relation = model.relation_vectors().index_select(0, batch.relations)
+    positive = model.decoder.score(head, relation, tail)
+    return positive, model.decoder.score_all_tails(head, relation, negative)

@@ -22,8 +22,11 @@ class TrainingSettings:
     warmup_epochs: int = 0  # the rate rises linearly to its value
     smoothing: float = 0.0  # against all: share of certainty spread over other nodes, in [0, 1)
     margin: float = 9.0  # sampled
-    num_negatives: int = 20  # sampled: for each fact, half of them heads
+    num_negatives: int = 20  # sampled: for each fact, half of them heads; see shared_negatives
+    shared_negatives: bool = False  # sampled: the same for a whole batch, all of them tails
     temperature: float = 0.0  # sampled: self-adversarial weights; 0: equal weights, as published
+    subsampling: bool = False  # sampled: a fact weighs 1 / sqrt(8 + facts of its head and relation)
+    steps_per_epoch: int = 0  # sampled: of facts drawn at random; 0: an epoch has every fact once
     relation_weight: float = 0.0  # against all: weight of also predicting the relation of each fact
     regularization: float = 0.0  # against all: weight of the N3 norm of the facts' vectors
     clip_gradient: float = 0.0  # largest norm; 0: not clipped
@@ -52,6 +55,7 @@ class TrainingSettings:
                 raise InputError(f"training.{knob} must be at least 1, got {count}")
         for knob, amount in (
             ("warmup_epochs", self.warmup_epochs),
+            ("steps_per_epoch", self.steps_per_epoch),
             ("temperature", self.temperature),
             ("relation_weight", self.relation_weight),
             ("regularization", self.regularization),
@@ -77,6 +81,16 @@ class TrainingSettings:
                 raise InputError(
                     f"training.{knob} goes with the losses against all nodes and would do nothing "
                     f"with {self.loss}; set it to 0"
+                )
+        for knob, is_set in (
+            ("shared_negatives", self.shared_negatives),
+            ("subsampling", self.subsampling),
+            ("steps_per_epoch", self.steps_per_epoch > 0),
+        ):
+            if is_set and self.is_against_all:
+                raise InputError(
+                    f"training.{knob} goes with sampled negatives and would do nothing with "
+                    f"{self.loss}; leave it out"
                 )
         if self.patience and not self.validate_every:
             raise InputError("training.patience needs training.validate_every above 0")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.errors import InputError
 from nodepiece.training.batches import Batches
+from nodepiece.training.distribution import current_processes
 from nodepiece.training.settings import TrainingSettings
 
 Batch = TypeVar("Batch")
@@ -22,7 +23,8 @@ class Trainer(Generic[Batch]):
 
     On CUDA the whole step (take the batch, loss, gradients, clipping, Adam) is recorded once as
     a CUDA graph and replayed; the host waits for the device once an epoch. So neither `loss` nor
-    `after_step` may wait for the device or have shapes that depend on values.
+    `after_step` may wait for the device or have shapes that depend on values. Several processes
+    record a step in two parts and average their gradients in between.
     """
 
     def __init__(
@@ -38,6 +40,8 @@ class Trainer(Generic[Batch]):
         self.model, self.batches, self.loss, self.settings = model, batches, loss, settings
         self.generator, self.after_step = generator, after_step
         use_generator(model, generator)
+        self.seed, self.processes = generator.initial_seed(), current_processes()
+        self.processes.copy_from_first(model.state_dict().values())
         self.device = generator.device
         self.on_cuda = self.device.type == "cuda"
         rate = settings.learning_rate
@@ -49,9 +53,18 @@ class Trainer(Generic[Batch]):
         )
         self.step_of_epoch = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.loss_sum = torch.zeros((), device=self.device)
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self.recorded: list[Callable[[], None]] = []  # what makes up a step, on CUDA
         self.num_warm_steps = 0  # run with the shapes of now
         self.stream = torch.cuda.Stream(self.device) if self.on_cuda else None  # type: ignore[no-untyped-call]
+
+    def start_epoch(self, epoch: int) -> None:
+        """Before anything is drawn for an epoch.
+
+        Of several processes each has its own randomness. It follows from the epoch, so that a run
+        can be resumed from what the first process has written.
+        """
+        if self.processes.count > 1:
+            self.generator.manual_seed(self.processes.seed(self.seed, epoch))
 
     def run_epoch(self, epoch: int, between_steps: Callable[[int, int], None]) -> float:
         """Train one epoch (counted from 0) and return its mean loss.
@@ -61,7 +74,7 @@ class Trainer(Generic[Batch]):
         self.model.train()
         self.set_rate(learning_rate(self.settings, epoch))
         if self.batches.start_epoch(generator=self.generator):
-            self.graph, self.num_warm_steps = None, 0  # its shapes are no longer true
+            self.recorded, self.num_warm_steps = [], 0  # its shapes are no longer true
         self.step_of_epoch.zero_()
         self.loss_sum.zero_()
         total = self.batches.num_batches
@@ -69,6 +82,7 @@ class Trainer(Generic[Batch]):
             for done in range(total):
                 self._step_or_replay()
                 between_steps(done + 1, total)
+        self.processes.average([self.loss_sum])
         mean_loss = float(self.loss_sum) / total
         if not math.isfinite(mean_loss) or not self.has_finite_weights():
             raise InputError(
@@ -93,13 +107,14 @@ class Trainer(Generic[Batch]):
         if not self.on_cuda:
             self._step()
             return
-        if self.graph is None and self.num_warm_steps < WARMUP_STEPS:
+        if not self.recorded and self.num_warm_steps < WARMUP_STEPS:
             self._step_aside()
             self.num_warm_steps += 1
             return
-        if self.graph is None:
-            self.graph = self._record()
-        self.graph.replay()
+        if not self.recorded:
+            self._record()
+        for part in self.recorded:
+            part()
 
     def _step_aside(self) -> None:
         """A step outside of the default stream, as recording asks of those before it."""
@@ -108,27 +123,47 @@ class Trainer(Generic[Batch]):
             self._step()
         torch.cuda.current_stream().wait_stream(self.stream)  # type: ignore[arg-type]
 
-    def _record(self) -> torch.cuda.CUDAGraph:
+    def _record(self) -> None:
+        """Nothing is done yet, it is only written down."""
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.processes.count == 1:
+            self.recorded = [self._graph_of(self._step).replay]
+            return
+        compute = self._graph_of(self._compute_gradients)
+        update = self._graph_of(self._update_weights)
+        self.recorded = [compute.replay, self._average_gradients, update.replay]
+
+    def _graph_of(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
-        self.optimizer.zero_grad(set_to_none=True)
         with torch.cuda.graph(graph):
-            self._step()
+            work()
         return graph
 
     def _step(self) -> None:
+        self._compute_gradients()
+        self._average_gradients()
+        self._update_weights()
+
+    def _compute_gradients(self) -> None:
         self.optimizer.zero_grad(set_to_none=True)
         mixed = self.settings.precision == "bfloat16"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
             loss = self.loss(self.batches.take(self.step_of_epoch))
         loss.backward()  # type: ignore[no-untyped-call]
+        self.loss_sum += loss.detach()
+
+    def _average_gradients(self) -> None:
+        parameters = self.model.parameters()
+        self.processes.average(p.grad for p in parameters if p.grad is not None)
+
+    def _update_weights(self) -> None:
         if self.settings.clip_gradient:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_gradient)
         self.optimizer.step()
         if self.after_step is not None:
             with torch.no_grad():
                 self.after_step()
-        self.loss_sum += loss.detach()
         self.step_of_epoch += 1
 
 
