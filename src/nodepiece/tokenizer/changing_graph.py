@@ -1,0 +1,216 @@
+"""A graph that changes, by name: facts and nodes come and go, ids and pieces stay what they are."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nodepiece.errors import InputError
+from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.changing_adjacency import with_room
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.names import Names
+from nodepiece.tokenizer.changing_tokens import Batch, ChangingTokens, TokenRows
+from nodepiece.tokenizer.tokens import TokenTable
+
+NamedFact = tuple[str, str, str]  # head, relation, tail
+NamedFacts = Iterable[NamedFact] | KnowledgeGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A batch by ids, ready to happen or done, and what was left out of it."""
+
+    batch: Batch
+    new_nodes: tuple[str, ...]  # names, in the order of their ids
+    gone: IntArray  # (num_gone,) nodes that were removed
+    num_known: int  # facts to add that are there already
+    num_absent: int  # facts to remove that are not there
+
+
+class ChangingGraph:
+    """Facts by name, and the tokens of all nodes, which are those of the graph as it is now.
+
+    A node keeps its id for good. One that is removed keeps it too, without edges, and comes back
+    with the next fact that names it. Anchors stay the vocabulary, also those whose node is gone.
+    """
+
+    def __init__(self, graph: KnowledgeGraph, table: TokenTable) -> None:
+        table.vocabulary.check_fits(graph)
+        if graph.names is None:
+            raise InputError("this graph has no names; change its ChangingTokens by ids")
+        self._relations, self._base = graph.names.relations, graph.names.nodes
+        self._more: list[str] = []  # names of nodes that came later
+        self.tokens = ChangingTokens(build_adjacency(graph), table)
+        self.is_present: NDArray[np.bool_] = np.ones(graph.num_nodes, np.bool_)
+
+    @property
+    def num_nodes(self) -> int:
+        """Ids in use, nodes that were removed included."""
+        return self.tokens.num_nodes
+
+    @property
+    def names(self) -> Names:
+        if not self._more:
+            return Names(self._base, self._relations)
+        more = pa.array(self._more, pa.large_string())
+        return Names(pa.concat_arrays([self._base, more]), self._relations)
+
+    def add(self, facts: NamedFacts = (), *, nodes: Sequence[str] = ()) -> TokenRows:
+        """Add facts, and nodes without facts; returns the tokens that are new or different."""
+        return self.apply(self.plan(add=facts, add_nodes=nodes))
+
+    def remove(self, facts: NamedFacts = (), *, nodes: Sequence[str] = ()) -> TokenRows:
+        """Remove facts, and nodes with all their facts; returns the tokens that are different."""
+        return self.apply(self.plan(remove=facts, remove_nodes=nodes))
+
+    def plan(
+        self,
+        *,
+        add: NamedFacts = (),
+        remove: NamedFacts = (),
+        add_nodes: Sequence[str] = (),
+        remove_nodes: Sequence[str] = (),
+    ) -> Change:
+        """What a batch comes to. A relation that training has not seen is refused.
+
+        Facts to add that are there, and facts to remove that are not, are left out and counted.
+        """
+        new: dict[str, int] = {}
+        added = _distinct(self._encode(add, new))
+        for name in add_nodes:
+            if name not in self._ids:
+                new.setdefault(name, self.num_nodes + len(new))
+        removed = _distinct(self._encode(remove, None))
+        _refuse_both(added, removed, self)
+        is_there = self._contains(removed)
+        gone = np.array([self._node_id(name) for name in remove_nodes], np.int32)
+        all_removed = _distinct(np.concatenate([removed[is_there], self._facts_of(gone)]))
+        _refuse_gone(added, gone, self)
+        is_known = self._contains(added)
+        batch = Batch(added[~is_known], all_removed, len(new))
+        num_absent = int(np.count_nonzero(~is_there))
+        return Change(batch, tuple(new), gone, int(np.count_nonzero(is_known)), num_absent)
+
+    def apply(self, change: Change) -> TokenRows:
+        """Let a planned change happen."""
+        for name in change.new_nodes:
+            self._ids[name] = len(self._ids)
+        self._more += change.new_nodes
+        self.is_present = with_room(self.is_present, len(change.new_nodes), fill=True)
+        self.is_present[change.batch.added[:, ::2]] = True
+        self.is_present[change.gone] = False
+        return self.tokens.apply(change.batch)
+
+    def changed_by(self, change: Change) -> TokenRows:
+        """The tokens that a planned change would make new or different; nothing happens."""
+        return self.tokens.changed_by(change.batch)
+
+    def graph(self) -> KnowledgeGraph:
+        """The facts as they are now."""
+        names = self.names
+        facts = self.tokens.adjacency.facts()
+        return KnowledgeGraph(facts, self.num_nodes, len(names.relations), names)
+
+    def table(self) -> TokenTable:
+        """The tokens of all nodes as they are now, for a vocabulary that has all their names."""
+        names = self.names
+        vocabulary = replace(
+            self.tokens.vocabulary,
+            num_nodes=self.num_nodes,
+            fingerprint=names.fingerprint,
+            names=names,
+        )
+        return self.tokens.table(vocabulary)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        """The id of every node name; made when first asked by name, as it takes its time."""
+        return {name: node for node, name in enumerate(self._base.to_pylist() + self._more)}
+
+    @cached_property
+    def _relation_ids(self) -> dict[str, int]:
+        return {name: relation for relation, name in enumerate(self._relations.to_pylist())}
+
+    def _encode(self, facts: NamedFacts, new: dict[str, int] | None) -> IntArray:
+        """(num_facts, 3) ids; unknown nodes get the next ones in `new`, or are refused."""
+        rows = [
+            (self._node_id(head, new), self._relation_id(relation), self._node_id(tail, new))
+            for head, relation, tail in _by_name(facts)
+        ]
+        return np.array(rows, np.int32).reshape(-1, 3)
+
+    def _node_id(self, name: str, new: dict[str, int] | None = None) -> int:
+        node = self._ids.get(name)
+        if node is not None:
+            return node
+        if new is None:
+            return self.names.node_id(name)  # which says what is near
+        return new.setdefault(name, self.num_nodes + len(new))
+
+    def _relation_id(self, name: str) -> int:
+        relation = self._relation_ids.get(name)
+        if relation is not None:
+            return relation
+        known = ", ".join(repr(known) for known in list(self._relation_ids)[:5])
+        raise InputError(
+            f"relation {name!r} was not seen in training, and there is no piece for it; leave its "
+            f"facts out, or train again with them (known are {known}"
+            + (", ...)" if len(self._relation_ids) > 5 else ")")
+        )
+
+    def _contains(self, facts: IntArray) -> NDArray[np.bool_]:
+        """Which facts are there; none of a node that is yet to come."""
+        is_old = np.asarray((facts[:, ::2] < self.num_nodes).all(axis=1))
+        is_old[is_old] = self.tokens.adjacency.contains(facts[is_old])
+        return is_old
+
+    def _facts_of(self, nodes: IntArray) -> IntArray:
+        num_direct = len(self._relations)
+        edges = self.tokens.adjacency.edges_of(nodes)
+        is_direct = edges[:, 1] < num_direct
+        turned = edges[~is_direct][:, ::-1] - np.array([0, num_direct, 0], np.int32)
+        return np.concatenate([edges[is_direct], turned])
+
+    def fact_name(self, fact: Sequence[int]) -> str:
+        head, relation, tail = fact
+        parts = [self.node_name(head), self._relations[relation].as_py(), self.node_name(tail)]
+        return " — ".join(parts)
+
+    def node_name(self, node: int) -> str:
+        if node < len(self._base):
+            return self._base[node].as_py()
+        return self._more[node - len(self._base)]
+
+
+def _by_name(facts: NamedFacts) -> Iterable[NamedFact]:
+    if not isinstance(facts, KnowledgeGraph):
+        return facts
+    if facts.names is None:
+        raise InputError("the facts have ids instead of names; read them with their names")
+    nodes, relations = facts.names.nodes.to_pylist(), facts.names.relations.to_pylist()
+    return ((nodes[head], relations[r], nodes[tail]) for head, r, tail in facts.triples.tolist())
+
+
+def _distinct(facts: IntArray) -> IntArray:
+    return np.unique(facts, axis=0) if len(facts) > 1 else facts
+
+
+def _refuse_both(added: IntArray, removed: IntArray, graph: ChangingGraph) -> None:
+    if both := set(map(tuple, added.tolist())) & set(map(tuple, removed.tolist())):
+        raise InputError(
+            f"the fact {graph.fact_name(min(both))} is to be added and removed at once; "
+            "take it out of one of the two"
+        )
+
+
+def _refuse_gone(added: IntArray, gone: IntArray, graph: ChangingGraph) -> None:
+    if len(both := np.intersect1d(added[:, ::2], gone)):
+        raise InputError(
+            f"the node {graph.node_name(int(both[0]))!r} is to be removed, and facts about it are "
+            "to be added at once; take one of the two out"
+        )

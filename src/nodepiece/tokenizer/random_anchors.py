@@ -1,0 +1,46 @@
+"""Anchors chosen at random, while edges come and go."""
+
+import numpy as np
+
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.changing_adjacency import ChangingAdjacency, with_room
+from nodepiece.graph.changing_nearest import Rows
+from nodepiece.graph.nearest import UNREACHED, Distances
+from nodepiece.tokenizer.tokens import assign_anchors
+from nodepiece.tokenizer.vocabulary import Vocabulary
+
+
+class RandomTable:
+    """In place of a NearestTable where a node has k anchors at random.
+
+    They stay the same, but any of their distances may change: all are computed again each time.
+    """
+
+    def __init__(
+        self, adjacency: ChangingAdjacency, vocabulary: Vocabulary, salt: np.uint64
+    ) -> None:
+        self.vocabulary, self.salt = vocabulary, salt
+        self.nearest, self.distance = self._search(adjacency)
+
+    def _search(self, adjacency: ChangingAdjacency) -> tuple[IntArray, Distances]:
+        return assign_anchors(adjacency.compact(), self.vocabulary, self.salt)
+
+    def add_nodes(self, number: int) -> None:
+        self.nearest = with_room(self.nearest, number, UNREACHED)
+        self.distance = with_room(self.distance, number, UNREACHED)
+
+    def drop_nodes(self, number: int) -> None:
+        num_nodes = len(self.nearest) - number
+        self.nearest, self.distance = self.nearest[:num_nodes], self.distance[:num_nodes]
+
+    def changed_by(
+        self, adjacency: ChangingAdjacency, inserted: IntArray, removed: IntArray
+    ) -> Rows:
+        nearest, distance = self._search(adjacency)
+        differs = ((nearest != self.nearest) | (distance != self.distance)).any(axis=1)
+        nodes = np.flatnonzero(differs).astype(np.int32)
+        return Rows(nodes, nearest[nodes], distance[nodes])
+
+    def write(self, rows: Rows) -> None:
+        self.nearest[rows.nodes] = rows.nearest
+        self.distance[rows.nodes] = rows.distance
