@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,9 +71,14 @@ def train(experiment: Experiment, dataset: Dataset, num_steps: int) -> Measured:
 def rank(experiment: Experiment, dataset: Dataset, num_facts: int) -> Measured:
     """From the weights on: the filter, the vectors of all nodes, the ranks, the metrics."""
     model = our_model(experiment, dataset)
-    Judge(experiment, dataset).report(model, dataset.test[:10])  # warm-up
+    first_ten, first_all = (with_test_facts(experiment, number) for number in (10, num_facts))
+    Judge(first_ten, dataset).report(model, "test")  # warm-up
     facts = first_facts(dataset, num_facts)
-    return rank_times(facts, lambda: Judge(experiment, dataset).report(model, facts))
+    return rank_times(facts, lambda: Judge(first_all, dataset).report(model, "test"))
+
+
+def with_test_facts(experiment: Experiment, number: int) -> Experiment:
+    return replace(experiment, evaluation=replace(experiment.evaluation, test_facts=number))
 
 
 def our_model(experiment: Experiment, dataset: Dataset) -> LinkModel:

@@ -42,6 +42,10 @@ class Dataset:
             object.__setattr__(self, part, read_only(getattr(self, part)))
 
     @property
+    def num_nodes(self) -> int:
+        return self.train.num_nodes
+
+    @property
     def names(self) -> Names:
         if self.train.names is None:
             raise InputError(f"dataset {self.name} has no names; read it from files")

@@ -3,15 +3,16 @@
 from difflib import get_close_matches
 from pathlib import Path
 
-from nodepiece.data.benchmarks import BENCHMARKS
+from nodepiece.data.benchmarks import BENCHMARKS, OGB, locate_benchmark
 from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
-from nodepiece.data.dataset import Dataset
+from nodepiece.data.dataset import Dataset, GivenNegatives
 from nodepiece.data.embedded import load_countries
 from nodepiece.data.input_file import STANDARD_INPUT
 from nodepiece.data.load import load_benchmark, load_training_graph
 from nodepiece.data.ogb import (
     is_ogb_folder,
     ogb_files,
+    read_negatives,
     read_ogb_dataset,
     read_ogb_training_graph,
 )
@@ -33,6 +34,18 @@ def open_dataset(source: str, *, data: Path | None = None) -> Dataset:
         return read_dataset(source)
     check_known(source)
     return load_countries() if source == EMBEDDED else load_benchmark(source, data)
+
+
+def open_negatives(
+    source: str, split: str, *, num_nodes: int, data: Path | None = None
+) -> GivenNegatives:
+    """Only what the facts of a split are ranked against, of a dataset that says so."""
+    if is_ogb_folder(Path(source)):
+        return read_negatives(ogb_files(Path(source)), split, num_nodes=num_nodes)
+    if source not in BENCHMARKS or BENCHMARKS[source].task != OGB:
+        raise InputError(f"{source} is no dataset here that comes with negatives; rank among all")
+    files = locate_benchmark(source, data=data).files
+    return read_negatives(files, split, num_nodes=num_nodes)
 
 
 def open_graph(

@@ -4,20 +4,29 @@ from dataclasses import dataclass
 
 from nodepiece.errors import InputError
 
+CANDIDATES = ("all", "given")
+
 
 @dataclass(frozen=True)
 class EvaluationSettings:
     """How a model is judged."""
 
     memory_gigabytes: float = 1.0  # for scores at a time; any graph fits, one query at least
+    candidates: str = "all"  # link prediction: "all" nodes, or "given": the dataset's negatives
+    test_facts: int = 0  # facts of a split ranked for the result, the first ones; 0: all
     validation_facts: int = 0  # facts of the validation split ranked while training; 0: all
     direct_relations: bool = False  # relation prediction: leave inverses out of the candidates
 
     def __post_init__(self) -> None:
-        if not self.memory_gigabytes > 0 or self.validation_facts < 0:
+        if not self.memory_gigabytes > 0 or self.validation_facts < 0 or self.test_facts < 0:
             raise InputError(
-                "evaluation.memory_gigabytes must be above 0 and validation_facts 0 or more, got "
-                f"{self.memory_gigabytes}, {self.validation_facts}"
+                "evaluation.memory_gigabytes must be above 0, validation_facts and test_facts 0 or "
+                f"more, got {self.memory_gigabytes}, {self.validation_facts}, {self.test_facts}"
+            )
+        if self.candidates not in CANDIDATES:
+            raise InputError(
+                f"evaluation.candidates = {self.candidates!r} is not known; it is one of "
+                f"{', '.join(CANDIDATES)}"
             )
 
     @property

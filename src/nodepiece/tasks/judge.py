@@ -1,15 +1,26 @@
-"""Filtered ranking of a dataset's facts with a model, by the settings of an experiment."""
+"""Ranking of a dataset's facts with a model, by the settings of an experiment.
+
+Several processes share the facts out and put the ranks together; each has all node vectors.
+"""
+
+from functools import cached_property
 
 import torch
+from torch import Tensor
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.evaluation.known_answers import known_relations, known_tails
+from nodepiece.errors import InputError
+from nodepiece.evaluation.known_answers import KnownAnswers, known_relations, known_tails
 from nodepiece.evaluation.metrics import RankingReport, report_links, report_relations
-from nodepiece.evaluation.ranking import Progress, rank_links, rank_relations
-from nodepiece.graph.arrays import IntArray
+from nodepiece.evaluation.ranking import LinkRanks, Progress, rank_links, rank_relations
+from nodepiece.evaluation.sampled_ranking import rank_links_among
+from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.settings import Experiment
+from nodepiece.training.distribution import Processes, current_processes
 from nodepiece.training.loop import Metrics
+
+VECTORS_PER_CANDIDATE = 6  # that scoring holds at a time: gathered, and what a decoder makes of it
 
 
 class Judge:
@@ -18,50 +29,96 @@ class Judge:
     def __init__(self, experiment: Experiment, dataset: Dataset) -> None:
         self.task, self.settings = experiment.task, experiment.evaluation
         self.dataset = dataset
-        known, graph = dataset.all_triples(), dataset.train
-        self.known = (
-            known_tails(known, graph.num_nodes, graph.num_relations)
-            if self.task == "link-prediction"
-            else known_relations(
-                known,
-                graph.num_nodes,
-                graph.num_relations,
-                direct_only=self.settings.direct_relations,
+        is_given = self.settings.candidates == "given"
+        if is_given and (dataset.negatives is None or self.task != "link-prediction"):
+            raise InputError(
+                f"evaluation.candidates is given, but {dataset.name} comes without negatives for "
+                f"{self.task}; leave it out to rank among all"
             )
+
+    @cached_property
+    def known(self) -> KnownAnswers:
+        """What is left out of the ranking among all."""
+        known, graph = self.dataset.all_triples(), self.dataset.train
+        if self.task == "link-prediction":
+            return known_tails(known, graph.num_nodes, graph.num_relations)
+        return known_relations(
+            known,
+            graph.num_nodes,
+            graph.num_relations,
+            direct_only=self.settings.direct_relations,
         )
 
     def validate(self, model: LinkModel) -> Metrics:
-        facts = self.dataset.valid
-        if self.settings.validation_facts:
-            facts = facts[: self.settings.validation_facts]
-        return self.report(model, facts).both.to_json()
+        return self._report(model, "valid", self.settings.validation_facts, None).both.to_json()
 
     def report(
-        self, model: LinkModel, facts: IntArray, progress: Progress | None = None
+        self, model: LinkModel, split: str, progress: Progress | None = None
     ) -> RankingReport:
+        return self._report(model, split, self.settings.test_facts, progress)
+
+    def _report(
+        self, model: LinkModel, split: str, most: int, progress: Progress | None
+    ) -> RankingReport:
+        """`most` facts of a split, the first ones; 0: all."""
+        facts = self.dataset.part(split)[: most or None]
+        processes = current_processes()
+        if len(facts) < processes.count:
+            processes = Processes()  # too few to share out: everyone ranks them all
         model.eval()
         with torch.no_grad():
-            return self._rank(model, facts, progress)
+            vectors = model.node_vectors()
+            if self.task == "link-prediction":
+                ranks = self._rank_links(model, vectors, split, facts, processes, progress)
+                return report_links(ranks)
+            relation_ranks = self._rank_relations(model, vectors, processes.part(facts), progress)
+            return report_relations(processes.collect(relation_ranks, len(facts)), facts[:, 1])
 
-    def _rank(self, model: LinkModel, facts: IntArray, progress: Progress | None) -> RankingReport:
-        vectors = model.node_vectors()
-        budget, device = self.settings.memory_budget, vectors.device
-        if self.task == "link-prediction":
-            ranks = rank_links(
-                lambda heads, relations: model.score_all_tails(heads, relations, vectors),
-                facts,
-                self.known,
-                memory_budget=budget,
-                device=device,
+    def _rank_links(
+        self,
+        model: LinkModel,
+        vectors: Tensor,
+        split: str,
+        facts: IntArray,
+        processes: Processes,
+        progress: Progress | None,
+    ) -> LinkRanks:
+        mine = processes.part(facts)
+        if self.settings.candidates == "given" and self.dataset.negatives is not None:
+            negatives = self.dataset.negatives(split)
+            ranks = rank_links_among(
+                lambda heads, relations, candidates: model.score_candidates(
+                    heads, relations, candidates, vectors
+                ),
+                mine,
+                processes.part(negatives.heads[: len(facts)]),
+                processes.part(negatives.tails[: len(facts)]),
+                self.dataset.train.num_relations,
+                memory_budget=self.settings.memory_budget,
+                bytes_per_candidate=VECTORS_PER_CANDIDATE * 4 * vectors.shape[1],
+                device=vectors.device,
                 progress=progress,
             )
-            return report_links(ranks)
-        relation_ranks = rank_relations(
+        else:
+            ranks = rank_links(
+                lambda heads, relations: model.score_all_tails(heads, relations, vectors),
+                mine,
+                self.known,
+                memory_budget=self.settings.memory_budget,
+                device=vectors.device,
+                progress=progress,
+            )
+        head, tail = (processes.collect(side, len(facts)) for side in (ranks.head, ranks.tail))
+        return LinkRanks(head, tail, facts[:, 1])
+
+    def _rank_relations(
+        self, model: LinkModel, vectors: Tensor, facts: IntArray, progress: Progress | None
+    ) -> FloatArray:
+        return rank_relations(
             lambda heads, tails: model.score_all_relations(heads, tails, vectors),
             facts,
             self.known,
-            memory_budget=budget,
-            device=device,
+            memory_budget=self.settings.memory_budget,
+            device=vectors.device,
             progress=progress,
         )
-        return report_relations(relation_ranks, facts[:, 1])

@@ -4,8 +4,8 @@ Both train a model of which facts hold. Link prediction then ranks the tail and 
 test fact among all nodes, relation prediction its relation among all relations.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from nodepiece.data.dataset import Dataset
-from nodepiece.data.open import open_dataset
+from nodepiece.data.open import open_dataset, open_negatives
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
@@ -42,7 +42,11 @@ class LinkPrediction:
 
     @classmethod
     def read(cls, experiment: Experiment, folder: Path) -> Self:
-        return cls(experiment, read_facts(folder))
+        dataset = read_facts(folder)
+        if experiment.evaluation.candidates == "given":  # large, and not kept in the folder
+            negatives = partial(open_negatives, experiment.dataset, num_nodes=dataset.num_nodes)
+            dataset = replace(dataset, negatives=negatives)
+        return cls(experiment, dataset)
 
     @property
     def graph(self) -> KnowledgeGraph:
@@ -57,6 +61,7 @@ class LinkPrediction:
 
     def check(self) -> None:
         check_validation(self.experiment, self.dataset)
+        _ = self.judge  # refuses candidates that the dataset does not have
 
     def write(self, folder: Path) -> None:
         write_facts(self.dataset, folder)
@@ -90,13 +95,15 @@ class LinkPrediction:
     def evaluate(
         self, model: LinkModel, split: str, *, progress: Progress | None = None
     ) -> Report | None:
-        facts = self.dataset.part(split)
-        if not len(facts):
+        if not len(self.dataset.part(split)):
             return None
-        return self.judge.report(model, facts, progress).named(self.dataset.names.relation)
+        return self.judge.report(model, split, progress).named(self.dataset.names.relation)
 
     def remarks(self) -> dict[str, Any]:
-        return {"unseen": self.dataset.num_unseen}
+        return {
+            "unseen": self.dataset.num_unseen,
+            "candidates": self.experiment.evaluation.candidates,
+        }
 
 
 def describe_dataset(dataset: Dataset) -> str:

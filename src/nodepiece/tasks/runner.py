@@ -39,6 +39,7 @@ from nodepiece.training.checkpoint import (
     load_weights,
     save_tensors,
 )
+from nodepiece.training.distribution import current_processes
 from nodepiece.training.loop import Stopping, Watcher, fit
 
 
@@ -63,21 +64,20 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
     """
     folder = options.folder
     task.check()
-    is_resumed = start_or_resume(task, options)
+    is_first = current_processes().is_first
     start = perf_counter()
-    table = (
-        load_tokens(folder / "vocabulary", graph=task.graph)
-        if is_resumed
-        else make_tokens(task.experiment, task.graph, folder)
-    )
+    is_resumed = prepare_folder(task, options)
+    table = load_tokens(folder / "vocabulary", graph=task.graph)  # mapped: it may be large
     tokenize_seconds = perf_counter() - start
     model = task.build_model(table).to(options.device)
     options.say(f"{num_parameters(model):,} parameters")
     progress, stopping = train_model(task, model, table, options, is_resumed=is_resumed)
-    write_history(folder, progress.history)
+    if is_first:
+        write_history(folder, progress.history)
     if stopping.interrupted:
         return None
-    save_model(model, folder)
+    if is_first:
+        save_model(model, folder)
     options.say(f"training ended after epoch {progress.epoch}: {stopping.reason}")
     start = perf_counter()
     test = task.evaluate(model, "test")
@@ -93,13 +93,28 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
         "best_epoch": progress.best_epoch,
         "seconds": {stage: round(duration, 3) for stage, duration in seconds.items()},
         "device": describe_device(options.device),
+        "processes": current_processes().count,
         "seed": task.experiment.seed,
         "config_sha256": hash_config(folder),
         "versions": versions(),
         "command": options.command,
     }
-    write_json(folder / METRICS, metrics)
+    if is_first:
+        write_json(folder / METRICS, metrics)
     return metrics
+
+
+def prepare_folder(task: Task[Model], options: RunOptions) -> bool:
+    """A run folder with tokens in it; returns whether a run is gone on with.
+
+    Of several processes, which must all see the folder, the first one makes it.
+    """
+    processes, is_resumed = current_processes(), False
+    if processes.is_first:
+        is_resumed = start_or_resume(task, options)
+        if not is_resumed:
+            make_tokens(task.experiment, task.graph, options.folder)
+    return processes.any(is_resumed)
 
 
 def start_or_resume(task: Task[Model], options: RunOptions) -> bool:
@@ -129,12 +144,13 @@ def train_model(
 ) -> tuple[Progress, Stopping]:
     """From the first epoch, or the one after the checkpoint, to the last."""
     generator = torch.Generator(options.device).manual_seed(task.experiment.seed)
+    is_first = current_processes().is_first
     return fit(
         task.make_trainer(model, generator=generator),
         checkpoint=options.folder / CHECKPOINT,
         validate=lambda: task.validate(model),
         before_epoch=lambda epoch: task.before_epoch(model, table, epoch, generator=generator),
-        watchers=[HistoryFile(options.folder), *options.watchers],
+        watchers=[HistoryFile(options.folder)] * is_first + list(options.watchers),
         should_stop=options.should_stop,
         resume=is_resumed,
     )

@@ -12,6 +12,7 @@ from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task_names import task_of
+from nodepiece.training.distribution import Processes, joined_processes
 from nodepiece.training.loop import Watcher
 
 
@@ -29,27 +30,42 @@ def train_experiment(
 ) -> dict[str, Any] | None:
     """Run an experiment; returns its metrics, or None where it was stopped before the end.
 
+    Under torchrun all processes call this together; the first one writes and speaks.
     `overrides` change an experiment given by name or file, and not a record.
     """
     if isinstance(experiment, Experiment):
         settings, source, overrides = experiment, folder / CONFIG, ()
     else:
         settings, source = load_experiment(experiment, overrides), Path(experiment)
-    task = task_of(settings).open(settings, data)
-    say(task.describe())
     chosen = choose_device(device)
-    options = RunOptions(
-        folder,
-        chosen,
-        resume=resume,
-        command=command_line(
+    with joined_processes(chosen) as processes:
+        say = say if processes.is_first else _say_nothing
+        task = task_of(settings).open(settings, data)
+        say(task.describe())
+        command = command_line(
             source, Path("runs") / settings.name, overrides=overrides, device=chosen.type
-        ),
-        watchers=watchers,
-        say=say,
-        should_stop=should_stop,
-    )
-    return run_experiment(task, options)
+        )
+        options = RunOptions(
+            folder,
+            chosen,
+            resume=resume,
+            command=command.replace("nodepiece", launcher(processes), 1),
+            watchers=watchers if processes.is_first else (),
+            say=say,
+            should_stop=should_stop,
+        )
+        return run_experiment(task, options)
+
+
+def _say_nothing(sentence: str) -> None:
+    pass
+
+
+def launcher(processes: Processes) -> str:
+    """What comes before "train" on the command line."""
+    if processes.count == 1:
+        return "nodepiece"
+    return f"torchrun --nproc-per-node {processes.count} -m nodepiece"
 
 
 def choose_device(device: str | None) -> torch.device:

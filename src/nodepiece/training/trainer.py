@@ -82,7 +82,7 @@ class Trainer(Generic[Batch]):
             for done in range(total):
                 self._step_or_replay()
                 between_steps(done + 1, total)
-        self.processes.average([self.loss_sum])
+        self._agree()
         mean_loss = float(self.loss_sum) / total
         if not math.isfinite(mean_loss) or not self.has_finite_weights():
             raise InputError(
@@ -90,6 +90,13 @@ class Trainer(Generic[Batch]):
                 "training.learning_rate, or set training.clip_gradient = 1.0"
             )
         return mean_loss
+
+    def _agree(self) -> None:
+        """Bring several processes to one loss, and to one state of what is not trained by steps."""
+        self.processes.average([self.loss_sum])
+        trained = dict(self.model.named_parameters())
+        state = self.model.state_dict().items()
+        self.processes.copy_from_first(value for name, value in state if name not in trained)
 
     def has_finite_weights(self) -> bool:
         """Whether the last step, whose result no loss has seen yet, went well too."""
