@@ -5,7 +5,9 @@ half first, as everywhere.
 """
 
 from collections.abc import Callable
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from nodepiece.encoders import complex_numbers
@@ -15,7 +17,36 @@ Composition = Callable[[Tensor, Tensor], Tensor]
 
 def rotate(node: Tensor, relation: Tensor) -> Tensor:
     """The complex product. Relations start on the unit circle, so it starts as a rotation."""
-    return complex_numbers.multiply(node, relation)
+    if node.shape != relation.shape or node.dtype != relation.dtype:
+        return complex_numbers.multiply(node, relation)
+    return _Rotate.apply(node, relation)  # type: ignore[no-untyped-call]
+
+
+class _Rotate(torch.autograd.Function):
+    """The product with its gradient written out, in a third fewer passes over memory."""
+
+    @staticmethod
+    def forward(ctx: Any, node: Tensor, relation: Tensor) -> Tensor:
+        ctx.save_for_backward(node, relation)
+        return _product(node, relation, sign=1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        node, relation = ctx.saved_tensors
+        return _product(gradient, relation, sign=-1), _product(gradient, node, sign=-1)
+
+
+def _product(left: Tensor, right: Tensor, *, sign: int) -> Tensor:
+    """Times the right one, or its conjugate where the sign is -1; equal shapes."""
+    left_real, left_imaginary = left.chunk(2, dim=-1)
+    right_real, right_imaginary = right.chunk(2, dim=-1)
+    product = torch.empty_like(left)
+    real, imaginary = product.chunk(2, dim=-1)
+    torch.mul(left_real, right_real, out=real)
+    real.addcmul_(left_imaginary, right_imaginary, value=-sign)
+    torch.mul(left_imaginary, right_real, out=imaginary)
+    imaginary.addcmul_(left_real, right_imaginary, value=sign)
+    return product
 
 
 def multiply(node: Tensor, relation: Tensor) -> Tensor:

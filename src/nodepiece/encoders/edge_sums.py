@@ -15,7 +15,7 @@ from torch.nn.functional import embedding_bag
 
 from nodepiece.encoders.bag_sum import HAS_TRITON, Bags, sum_members, sum_rows
 
-CHUNK_CELLS = 2**20  # numbers that a CPU multiplies at a time, so that they stay in its cache
+CHUNK_CELLS = 2**17  # numbers that a CPU multiplies at a time, so that they stay in its cache
 
 
 @dataclass(frozen=True)
