@@ -19,7 +19,7 @@ from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.settings import TrainingSettings
 
-TASKS = ("link-prediction", "relation-prediction")
+TASKS = ("link-prediction", "relation-prediction", "inductive-link-prediction")
 Table = dict[str, Any]
 
 

@@ -22,7 +22,7 @@ from nodepiece.data.benchmarks import (
     locate_benchmark,
 )
 from nodepiece.data.dataset import Dataset
-from nodepiece.data.encode import encode_like, ids_in
+from nodepiece.data.inductive import InductiveDataset, join_graphs
 from nodepiece.data.ogb import read_ogb_dataset, read_ogb_training_graph
 from nodepiece.data.read import ReadOptions, read_dataset, read_graph, read_graph_with_report
 from nodepiece.errors import InputError
@@ -33,25 +33,6 @@ from nodepiece.graph.names import Names
 NO_HEADER = ReadOptions(header=False)  # no release has one, whatever its first line looks like
 
 NamedTriple = tuple[str, str, str]  # head, relation, tail
-
-
-@dataclass(frozen=True, eq=False)
-class InductiveDataset:
-    """A graph to learn from, and another one, over the same relations, to be judged on.
-
-    The inference graph has nodes, ids and node names of its own and the relation ids of the
-    training graph. Its `train` is what is known of it, `valid` and `test` are the queries.
-    """
-
-    name: str
-    training: Dataset
-    inference: Dataset
-    num_unknown_relations: int  # relations of the inference files that training does not have
-    num_dropped: int  # facts of the inference graph left out for that; queries: num_unseen
-
-    def __post_init__(self) -> None:
-        if not self.training.names.relations.equals(self.inference.names.relations):
-            raise InputError(f"{self.name}: the two graphs must have the same relation ids")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,23 +76,14 @@ def load_benchmark(name: str, data: Path | None) -> Dataset:
     return replace(read_dataset(location.folder, options=NO_HEADER), name=name)
 
 
-def load_inductive(name: str, data: Path | None) -> InductiveDataset:
+def load_inductive(
+    name: str, data: Path | None, *, keep_unseen_relations: bool = False
+) -> InductiveDataset:
     files = _locate(name, data, task=INDUCTIVE).files
     training = read_dataset(files["training/train"].parent, options=NO_HEADER)
-    graphs = {part: read_graph(files[f"inference/{part}"], options=NO_HEADER) for part in SPLITS}
-    names = Names(_names(graphs["train"]).nodes, training.names.relations)
-    facts, num_unseen = {}, {}
-    for part, graph in graphs.items():
-        facts[part], num_unseen[part] = encode_like(graph, names)
-    train = KnowledgeGraph(facts["train"], len(names.nodes), len(names.relations), names)
-    num_dropped = num_unseen.pop("train")
-    unknown = {relation for graph in graphs.values() for relation in _unknown(graph, names)}
-    return InductiveDataset(
-        name,
-        replace(training, name=f"{name}/training"),
-        Dataset(f"{name}/inference", train, facts["valid"], facts["test"], num_unseen),
-        num_unknown_relations=len(unknown),
-        num_dropped=num_dropped,
+    inference = {part: files[f"inference/{part}"] for part in SPLITS}
+    return join_graphs(
+        name, training, inference, NO_HEADER, keep_unseen_relations=keep_unseen_relations
     )
 
 
@@ -162,12 +134,6 @@ def _names(graph: KnowledgeGraph) -> Names:
     if graph.names is None:
         raise ValueError("a graph read from a file has names")
     return graph.names
-
-
-def _unknown(graph: KnowledgeGraph, names: Names) -> list[str]:
-    relations = _names(graph).relations
-    is_unknown = ids_in(relations, names.relations) < 0
-    return [relations[int(position)].as_py() for position in np.flatnonzero(is_unknown)]
 
 
 def open_content(path: Path) -> IO[bytes]:

@@ -7,8 +7,9 @@ from nodepiece.data.benchmarks import BENCHMARKS, OGB, locate_benchmark
 from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
 from nodepiece.data.dataset import Dataset, GivenNegatives
 from nodepiece.data.embedded import load_countries
+from nodepiece.data.inductive import InductiveDataset, read_inductive
 from nodepiece.data.input_file import STANDARD_INPUT
-from nodepiece.data.load import load_benchmark, load_training_graph
+from nodepiece.data.load import load_benchmark, load_inductive, load_training_graph
 from nodepiece.data.ogb import (
     is_ogb_folder,
     ogb_files,
@@ -34,6 +35,18 @@ def open_dataset(source: str, *, data: Path | None = None) -> Dataset:
         return read_dataset(source)
     check_known(source)
     return load_countries() if source == EMBEDDED else load_benchmark(source, data)
+
+
+def open_inductive(
+    source: str, *, data: Path | None = None, keep_unseen_relations: bool = False
+) -> InductiveDataset:
+    """A graph to learn from and another one to be judged on; a path wins over a name."""
+    if Path(source).exists():
+        return read_inductive(Path(source), keep_unseen_relations=keep_unseen_relations)
+    check_known(source)
+    if source == EMBEDDED:
+        raise InputError(f"{source} has one graph only; give a folder with training and inference")
+    return load_inductive(source, data, keep_unseen_relations=keep_unseen_relations)
 
 
 def open_negatives(

@@ -27,6 +27,7 @@ class DecoderSettings:
     kind: str = "rotate"  # a name in DECODERS
     query_dropout: float = 0.0  # on heads that are scored against all nodes, in [0, 1)
     node_norm: bool = False  # BatchNorm on the node vectors
+    walk_steps: int = 0  # inductive: longest walks from the head that add to scores; 0: none
     unit_relations: bool = False  # relations back to unit modulus after each step, as published
 
     def __post_init__(self) -> None:
@@ -34,6 +35,8 @@ class DecoderSettings:
             raise InputError(f"unknown decoder {self.kind!r}; it is one of {', '.join(DECODERS)}")
         if not 0 <= self.query_dropout < 1:
             raise InputError(f"decoder.query_dropout must be in [0, 1): {self.query_dropout}")
+        if self.walk_steps < 0:
+            raise InputError(f"decoder.walk_steps must be 0 or more, got {self.walk_steps}")
         if self.unit_relations and not DECODERS[self.kind].is_complex:
             raise InputError(f"decoder.unit_relations: {self.kind} has no complex relations")
 

@@ -53,7 +53,7 @@ def rank_links_among(
             parts.append(_rank(score_candidates, queries[:, rows], negatives[rows], device))
             if progress is not None:
                 progress(before + rows.stop, total)
-        sides.append(_to_host(parts))
+        sides.append(to_host(parts))
     return LinkRanks(sides[0], sides[1], relation)
 
 
@@ -92,7 +92,7 @@ def _check_sizes(triples: IntArray, *negatives: IntArray) -> None:
             )
 
 
-def _to_host(parts: list[Tensor]) -> FloatArray:
+def to_host(parts: list[Tensor]) -> FloatArray:
     ranks: FloatArray = torch.cat(parts).cpu().numpy()
     if np.isnan(ranks).any():
         raise InputError(

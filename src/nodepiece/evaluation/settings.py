@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from nodepiece.errors import InputError
 
 CANDIDATES = ("all", "given")
+UNSEEN_RELATIONS = ("refuse", "drop", "mean")
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,11 @@ class EvaluationSettings:
     candidates: str = "all"  # link prediction: "all" nodes, or "given": the dataset's negatives
     test_facts: int = 0  # facts of a split ranked for the result, the first ones; 0: all
     validation_facts: int = 0  # facts of the validation split ranked while training; 0: all
+    num_negatives: int = 50  # inductive: nodes drawn for each fact and side
+    num_draws: int = 10  # inductive: how often they are drawn; the mean is reported
+    unseen_relations: str = (
+        "refuse"  # inductive: "refuse", "drop" their facts, or the "mean" vector
+    )
     direct_relations: bool = False  # relation prediction: leave inverses out of the candidates
 
     def __post_init__(self) -> None:
@@ -22,6 +28,16 @@ class EvaluationSettings:
             raise InputError(
                 "evaluation.memory_gigabytes must be above 0, validation_facts and test_facts 0 or "
                 f"more, got {self.memory_gigabytes}, {self.validation_facts}, {self.test_facts}"
+            )
+        if self.num_negatives < 1 or self.num_draws < 1:
+            raise InputError(
+                "evaluation.num_negatives and num_draws must be at least 1, got "
+                f"{self.num_negatives}, {self.num_draws}"
+            )
+        if self.unseen_relations not in UNSEEN_RELATIONS:
+            raise InputError(
+                f"evaluation.unseen_relations = {self.unseen_relations!r} is not known; it is one "
+                f"of {', '.join(UNSEEN_RELATIONS)}"
             )
         if self.candidates not in CANDIDATES:
             raise InputError(

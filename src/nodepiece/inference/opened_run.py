@@ -11,6 +11,7 @@ from torch import nn
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tasks.run_folder import SPLITS
 from nodepiece.tasks.task import Task
@@ -60,6 +61,16 @@ class Run:
     ) -> list[str]:
         """The answers that facts of the run state, by name: what `predict` leaves out."""
         return []
+
+    def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> "Run":
+        """The same weights, asked about another graph over the relations of training.
+
+        Relations that training did not have are refused, or get the "mean" of all.
+        """
+        raise InputError(
+            f"{self.folder} is a run of {self.experiment.task} and answers for its own graph only; "
+            "a run of inductive-link-prediction answers for others"
+        )
 
     def evaluate(self, split: str = "test", *, progress: Progress | None = None) -> Report:
         """How well the model does on a split, as when the run was trained."""

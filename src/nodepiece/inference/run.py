@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from nodepiece.errors import InputError
+from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Prediction, Run
 from nodepiece.settings import Experiment
@@ -19,6 +20,7 @@ __all__ = ["RUNS", "Prediction", "Run", "load", "train"]
 RUNS: dict[str, Callable[..., Run]] = {  # what a run of each task answers with
     "link-prediction": LinkRun,
     "relation-prediction": LinkRun,
+    "inductive-link-prediction": InductiveRun,
 }
 
 

@@ -1,14 +1,31 @@
 """The loss of one batch: where model, negatives and loss meet."""
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding
 
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.triple_scores import Decoder
 from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
 from nodepiece.training.settings import TrainingSettings
+
+
+class FactScorer(Protocol):
+    """What is asked of a model, or of a graph that one has encoded, to score single facts."""
+
+    @property
+    def num_nodes(self) -> int: ...
+
+    @property
+    def decoder(self) -> Decoder: ...
+
+    def vectors_of(self, nodes: Tensor) -> Tensor: ...
+
+    def relation_vectors(self) -> Tensor: ...
 
 
 def loss_against_all(model: LinkModel, batch: QueryBatch, settings: TrainingSettings) -> Tensor:
@@ -49,7 +66,7 @@ def loss_of_answers(
 
 
 def loss_with_negatives(
-    model: LinkModel, batch: FactBatch, settings: TrainingSettings, *, generator: torch.Generator
+    model: FactScorer, batch: FactBatch, settings: TrainingSettings, *, generator: torch.Generator
 ) -> Tensor:
     """Each fact against copies with one end replaced by a uniform node."""
     score = scores_with_shared if settings.shared_negatives else scores_with_own
@@ -64,7 +81,7 @@ def loss_with_negatives(
 
 
 def scores_with_own(
-    model: LinkModel, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
+    model: FactScorer, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Of facts, (batch_size,), and of each one's own negatives, half tails, half heads."""
     batch_size = len(batch.heads)
@@ -85,7 +102,7 @@ def scores_with_own(
 
 
 def scores_with_shared(
-    model: LinkModel, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
+    model: FactScorer, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Of facts, (batch_size,), and of the same negatives for all, which are tails.
 

@@ -1,0 +1,125 @@
+"""Two graphs over the same relations: one to learn from, another one to be judged on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
+from nodepiece.data.dataset import Dataset
+from nodepiece.data.encode import encode_like, ids_in
+from nodepiece.data.read import read_dataset, read_graph, split_files
+from nodepiece.errors import InputError
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.names import Names
+
+PARTS = ("training", "inference")  # folders of such a dataset
+
+
+@dataclass(frozen=True, eq=False)
+class InductiveDataset:
+    """A graph to learn from, and another one, over the same relations, to be judged on.
+
+    The inference graph has nodes, ids and node names of its own and the relation ids of the
+    training graph; relations that training does not have, if they are kept, come after those. Its
+    `train` is what is known of it, `valid` and `test` are the queries.
+    """
+
+    name: str
+    training: Dataset
+    inference: Dataset
+    num_unknown_relations: int  # relations of the inference files that training does not have
+    num_dropped: int  # facts of the inference graph left out for that; queries: num_unseen
+
+    def __post_init__(self) -> None:
+        known, given = self.training.names.relations, self.inference.names.relations
+        if not given.slice(0, len(known)).equals(known):
+            raise InputError(f"{self.name}: the two graphs must have the same relation ids")
+
+
+def read_inductive(folder: Path, *, keep_unseen_relations: bool = False) -> InductiveDataset:
+    """A folder with `training/` and `inference/` in it, each with train, valid and test."""
+    for part in PARTS:
+        if not (folder / part).is_dir():
+            raise InputError(
+                f"{folder} has no folder {part}/; an inductive dataset has training/ (a train file "
+                "at least) and inference/ (train, valid and test: what is known, and the queries)"
+            )
+    training = read_dataset(folder / "training")
+    files = split_files(folder / "inference")
+    return join_graphs(
+        folder.name, training, files, DETECT_EVERYTHING, keep_unseen_relations=keep_unseen_relations
+    )
+
+
+def join_graphs(
+    name: str,
+    training: Dataset,
+    inference_files: Mapping[str, Path],  # "train", and "valid" and "test" if there are any
+    options: ReadOptions,
+    *,
+    keep_unseen_relations: bool,
+) -> InductiveDataset:
+    """Read the inference graph by the relation ids of the training graph."""
+    graphs = {part: read_graph(path, options=options) for part, path in inference_files.items()}
+    known = training.names.relations
+    unseen = unseen_relations(known, *graphs.values())
+    relations = appended(known, unseen) if keep_unseen_relations else known
+    names = Names(named(graphs["train"]).nodes, relations)
+    nothing = (np.empty((0, 3), np.int32), 0)
+    encoded = {part: encode_like(graph, names) for part, graph in graphs.items()}
+    train, num_dropped = encoded["train"]
+    valid, test = encoded.get("valid", nothing), encoded.get("test", nothing)
+    return InductiveDataset(
+        name,
+        replace(training, name=f"{name}/training"),
+        Dataset(
+            f"{name}/inference",
+            KnowledgeGraph(train, len(names.nodes), len(names.relations), names),
+            valid[0],
+            test[0],
+            {"valid": valid[1], "test": test[1]},
+        ),
+        num_unknown_relations=len(unseen),
+        num_dropped=num_dropped,
+    )
+
+
+def by_relations_of(
+    graph: KnowledgeGraph, known: pa.LargeStringArray, *, keep_unseen_relations: bool
+) -> KnowledgeGraph:
+    """A graph by the relation ids of another one; relations that it lacks come after those.
+
+    Where they are not kept they are refused.
+    """
+    unseen = unseen_relations(known, graph)
+    if unseen and not keep_unseen_relations:
+        raise InputError(
+            f"{len(unseen)} of the graph's relations, such as {unseen[0]!r}, were not there in "
+            "training; leave their facts out, or ask for the mean of all relations in their place"
+        )
+    names = Names(named(graph).nodes, appended(known, unseen))
+    triples, _ = encode_like(graph, names)
+    return KnowledgeGraph(triples, len(names.nodes), len(names.relations), names)
+
+
+def unseen_relations(known: pa.LargeStringArray, *graphs: KnowledgeGraph) -> list[str]:
+    """The relations of some graphs that are not among the known ones, each once."""
+    found: dict[str, None] = {}
+    for graph in graphs:
+        relations = named(graph).relations
+        for position in np.flatnonzero(ids_in(relations, known) < 0):
+            found[relations[int(position)].as_py()] = None
+    return list(found)
+
+
+def appended(known: pa.LargeStringArray, more: list[str]) -> pa.LargeStringArray:
+    return pa.concat_arrays([known, pa.array(more, pa.large_string())]) if more else known
+
+
+def named(graph: KnowledgeGraph) -> Names:
+    if graph.names is None:
+        raise ValueError("a graph read from a file has names")
+    return graph.names

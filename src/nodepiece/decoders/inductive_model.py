@@ -1,0 +1,138 @@
+"""A model of which facts hold in any graph over the relations that it knows (section 4.2)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.triple_scores import DECODERS, Decoder
+from nodepiece.decoders.walks import Walks
+from nodepiece.encoders.compgcn import CompGCN
+from nodepiece.encoders.complex_numbers import to_unit_modulus
+from nodepiece.encoders.graph_settings import GraphLayerSettings
+from nodepiece.encoders.graph_view import GraphView, unseen_vectors, view_graph
+from nodepiece.encoders.node_embedding import EncoderSettings, make_encoder
+from nodepiece.encoders.parameters import Dropout, use_generator
+from nodepiece.encoders.pieces import PieceCounts, PieceTables, PieceVectors, Tokens
+from nodepiece.encoders.transformer import TransformerEncoder
+from nodepiece.errors import InputError
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.tokenizer.tokens import TokenTable
+
+
+@dataclass(frozen=True)
+class EncodedGraph:
+    """The vectors of a view, and all that is needed to score facts of it."""
+
+    nodes: Tensor  # (num_nodes, dim)
+    relations: Tensor  # (num_relations, dim) as in GraphView.relation_row
+    view: GraphView
+    weight: Tensor | None  # (num_edges,) 0: hidden
+    decoder: Decoder
+
+    @property
+    def num_nodes(self) -> int:
+        return self.view.num_nodes
+
+    def vectors_of(self, nodes: Tensor) -> Tensor:
+        return embedding(nodes, self.nodes)
+
+    def relation_vectors(self) -> Tensor:
+        return self.relations
+
+
+class InductiveModel(nn.Module):
+    """Relation pieces, an encoder, CompGCN and a decoder: no weight belongs to a node.
+
+    The graph is an argument, as a view that the model makes of it. The relation pieces are the
+    relations of message passing and, after its layers, of the decoder.
+    """
+
+    def __init__(
+        self,
+        counts: PieceCounts,
+        encoder: EncoderSettings,
+        graph: GraphLayerSettings,
+        decoder: DecoderSettings,
+        *,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        if counts.anchors_per_node:
+            raise InputError("anchors belong to one graph; set tokenizer.anchors_per_node = 0")
+        self.num_known = counts.num_relations // 2
+        self.decoder = DECODERS[decoder.kind]
+        if self.decoder.relation_dim(encoder.dim) != encoder.dim:
+            raise InputError(f"the decoder {decoder.kind} does not go with relation pieces")
+        self.tables = PieceTables(counts, encoder.dim, generator=generator)
+        if not decoder.kind.startswith("rotate") and graph.composition != "rotate":
+            nn.init.xavier_uniform_(self.tables.relations, generator=generator)
+        self.encoder = make_encoder(counts, encoder, generator=generator)
+        self.layers = CompGCN(encoder.dim, graph, generator=generator) if graph.layers else None
+        self.node_norm = nn.BatchNorm1d(encoder.dim) if decoder.node_norm else None
+        self.walks = (
+            Walks(encoder.dim, decoder.walk_steps, generator=generator)
+            if decoder.walk_steps
+            else None
+        )
+        self.query_dropout = Dropout(decoder.query_dropout)
+        self.unit_relations = decoder.unit_relations
+        use_generator(self, generator)
+        self.training_view: GraphView | None = None  # what a trainer looks at
+
+    def look_at(self, graph: KnowledgeGraph, table: TokenTable) -> GraphView:
+        """What `encode` needs of a graph, on the device of the model."""
+        encoder = None if isinstance(self.encoder, TransformerEncoder) else self.encoder
+        device = self.tables.relations.device
+        return view_graph(graph, table, self.num_known, encoder, device=device)
+
+    def renew_tokens(self, view: GraphView, tokens: Tokens) -> None:
+        """Other tokens for a view, written to where the last ones were."""
+        view.tokens.copy_from(tokens)
+        if view.bags is not None and not isinstance(self.encoder, TransformerEncoder):
+            fresh = self.encoder.product_rows(view.tokens)
+            for bags, new in zip(view.bags, (fresh, fresh.transposed()), strict=True):
+                bags.copy_from(new)
+
+    def encode(self, view: GraphView, weight: Tensor | None = None) -> EncodedGraph:
+        """The vectors of all nodes and relations; edges of weight 0 are hidden."""
+        pieces = self.tables.vectors()
+        relations: Tensor = self.tables.relations
+        if view.has_unseen:
+            unseen = unseen_vectors(relations)
+            direct, inverse = relations.chunk(2)
+            relations = torch.cat([direct, unseen[:1], inverse, unseen[1:]])
+            more = torch.cat([pieces.relations, unseen])
+            pieces = PieceVectors(pieces.anchors, pieces.distances, more)
+        if view.bags is not None and not isinstance(self.encoder, TransformerEncoder):
+            nodes = self.encoder.factorized(pieces, *view.bags)
+        else:
+            nodes = self.encoder(pieces, view.tokens)
+        if self.layers is not None:
+            nodes, relations = self.layers(nodes, relations, view.edges, weight)
+        if self.node_norm is not None:
+            nodes = self.node_norm(nodes)
+        return EncodedGraph(nodes, relations, view, weight, self.decoder)
+
+    def score_all_tails(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
+        """(batch,), (batch,) -> (batch, num_nodes)."""
+        head = self.query_dropout(graph.vectors_of(heads))
+        relation = graph.relations.index_select(0, relations)
+        scores = self.decoder.score_all_tails(head, relation, graph.nodes)
+        if self.walks is None:
+            return scores
+        view, weight = graph.view, graph.weight
+        return scores + self.walks(heads, relation, graph.relations, view.edges, weight)
+
+    def score_all_relations(self, heads: Tensor, tails: Tensor, graph: EncodedGraph) -> Tensor:
+        """(batch,), (batch,) -> (batch, num_relations)."""
+        head, tail = graph.vectors_of(heads), graph.vectors_of(tails)
+        return self.decoder.score_all_relations(head, tail, graph.relations)
+
+    def after_step(self) -> None:
+        """What the settings ask of the weights, whatever the optimizer made of them."""
+        if self.unit_relations:
+            with torch.no_grad():
+                self.tables.relations.copy_(to_unit_modulus(self.tables.relations))

@@ -1,0 +1,124 @@
+"""A graph as a model without anchors sees it: any graph over the relations that it was trained on.
+
+Nodes are written with relations alone, so nothing of the training graph's own is in a token. The
+same weights then serve another graph through another view.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodepiece.encoders.arranged_edges import ArrangedEdges, arrange_edges
+from nodepiece.encoders.bag_sum import Bags
+from nodepiece.encoders.gated_sum import GatedSumEncoder
+from nodepiece.encoders.mlp import MLPEncoder
+from nodepiece.encoders.pieces import Tokens, TokenTensors
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.tokenizer.settings import TokenizerSettings
+from nodepiece.tokenizer.tokens import TokenTable, tokenize
+from nodepiece.tokenizer.vocabulary import fit_vocabulary
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """What the nodes of a graph are written with, and its edges.
+
+    Relations that training did not have count as one more, the unseen relation.
+    """
+
+    num_nodes: int
+    num_known: int  # relations that training had, without inverses
+    has_unseen: bool
+    tokens: Tokens  # relations as in PieceVectors, then the unseen one and its inverse
+    edges: ArrangedEdges  # relations as in `relation_row`
+    bags: tuple[Bags, Bags] | None = None  # of the factorized encoder, where it is used
+
+    @property
+    def num_relations(self) -> int:
+        """Direct and inverse, the unseen one included."""
+        return 2 * (self.num_known + self.has_unseen)
+
+    def relation_row(self, relation: int, num_relations: int) -> int:
+        """Where a relation of a graph that has `num_relations` of them is in this view.
+
+        Inverses come after all direct ones, in the graph as in the view.
+        """
+        direct, is_inverse = relation % num_relations, relation >= num_relations
+        return min(direct, self.num_known) + is_inverse * (self.num_known + self.has_unseen)
+
+    def weights_without(self, edges: Tensor) -> Tensor:
+        """1 for every edge, 0 for the given ones and their inverses: (num_edges,).
+
+        Edges are numbered as in `with_inverses`: facts first, then all inverses in their order.
+        """
+        num_edges = len(self.edges.order)
+        inverse = (edges + num_edges // 2) % num_edges
+        ones = torch.ones(num_edges, device=edges.device)
+        return ones.index_fill_(0, torch.cat([edges, inverse]), 0.0)
+
+
+def merge_unseen(graph: KnowledgeGraph, num_known: int) -> KnowledgeGraph:
+    """The graph with all relations from `num_known` on taken for one; names are left behind."""
+    if graph.num_relations <= num_known:
+        return graph
+    triples = graph.triples.copy()
+    triples[:, 1] = np.minimum(triples[:, 1], num_known)
+    return KnowledgeGraph(triples, graph.num_nodes, num_known + 1)
+
+
+def tokenize_by_relations(
+    graph: KnowledgeGraph,
+    settings: TokenizerSettings,
+    num_known: int,
+    *,
+    rng: np.random.Generator,
+) -> TokenTable:
+    """The tokens of a graph for `view_graph`."""
+    merged = merge_unseen(graph, num_known)
+    return tokenize(merged, fit_vocabulary(merged, settings, rng=rng), rng=rng)
+
+
+def view_graph(
+    graph: KnowledgeGraph,
+    table: TokenTable,  # of the graph, from `tokenize_by_relations`
+    num_known: int,
+    encoder: MLPEncoder | GatedSumEncoder | None,  # whose products are shared; None: the plain way
+    *,
+    device: torch.device,
+) -> GraphView:
+    """Costs some sorts of the edges: made once for a graph."""
+    merged = merge_unseen(graph, num_known)
+    edges = torch.tensor(with_inverses(merged)).to(device)
+    has_unseen = merged.num_relations > num_known
+    tokens = TokenTensors(table).to(device).tokens()
+    if has_unseen:
+        rows = renumbered(tokens.relations, num_known)
+        tokens = Tokens(tokens.anchors, tokens.distances, rows)
+    bags = None
+    if encoder is not None and not has_unseen:
+        rows_of = encoder.product_rows(tokens)
+        bags = (rows_of, rows_of.transposed())
+    arranged = arrange_edges(edges, merged.num_nodes, 2 * merged.num_relations)
+    return GraphView(merged.num_nodes, num_known, has_unseen, tokens, arranged, bags)
+
+
+def renumbered(relations: Tensor, num_known: int) -> Tensor:
+    """Tokens of a graph with the unseen relation by the numbers of a model that does not have it.
+
+    From: known, unseen, their inverses, [PAD]. To: known, their inverses, [PAD], unseen, inverse.
+    """
+    known = torch.arange(num_known, device=relations.device, dtype=torch.int32)
+    padding = 2 * num_known
+    ends = torch.tensor(
+        [padding + 1, padding + 2, padding], device=relations.device, dtype=torch.int32
+    )
+    rows = torch.cat([known, ends[:1], known + num_known, ends[1:]])
+    return rows[relations.long()]
+
+
+def unseen_vectors(relations: Tensor) -> Tensor:
+    """The mean of all direct relations and that of all inverse ones: (2, dim)."""
+    direct, inverse = relations.chunk(2)
+    return torch.stack([direct.mean(dim=0), inverse.mean(dim=0)])

@@ -1,0 +1,103 @@
+"""Ranking against a few nodes drawn at random, several times over (Teru et al., 2020).
+
+How high a fact ranks depends on the draw. So there are several, and what is reported is the mean
+over draws, and how far apart they are.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodepiece.errors import InputError
+from nodepiece.evaluation.known_answers import KnownAnswers
+from nodepiece.evaluation.metrics import report_links
+from nodepiece.evaluation.ranking import BYTES_PER_SCORE, LinkRanks, ScoreAll
+from nodepiece.evaluation.report import Report, Scores
+from nodepiece.evaluation.sampled_ranking import ranks_of_first, to_host
+from nodepiece.graph.arrays import FloatArray, IntArray
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+
+
+def draw_negatives(
+    queries: IntArray,  # (num_queries, 3): head, relation and the answer, inverses included
+    known: KnownAnswers,  # from `known_tails`: the answers are among them
+    shape: tuple[int, int],  # num_draws, num_negatives
+    *,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Uniform nodes that are no known answers, each drawn anew: (num_queries, *shape)."""
+    start, count = known.find(queries[:, 0], queries[:, 1])
+    if (count >= known.num_nodes).any():
+        full = queries[count >= known.num_nodes][0].tolist()
+        raise InputError(f"all nodes are known answers to {full[:2]}: there is nothing to draw")
+    negatives = np.empty((len(queries), *shape), dtype=np.int32)
+    for row, (first, number) in enumerate(zip(start, count, strict=True)):
+        answers = known.answers[first : first + number]
+        place = rng.integers(known.num_nodes - number, size=shape)
+        # The j-th node that is no answer: as many answers come before it as have at most j others
+        # before them.
+        negatives[row] = place + np.searchsorted(answers - np.arange(number), place, side="right")
+    return negatives
+
+
+def rank_in_draws(
+    score_tails: ScoreAll,
+    triples: IntArray,
+    negatives: IntArray,  # (2 * num_triples, num_draws, num_negatives): in place of tails, of heads
+    known: KnownAnswers,
+    *,
+    memory_budget: int,
+    device: torch.device | str,
+) -> list[LinkRanks]:
+    """The ranks of tails and heads among the negatives of each draw.
+
+    All nodes are scored once for all draws, in batches that `memory_budget` bytes allow.
+    """
+    graph = KnowledgeGraph(triples, known.num_nodes, known.num_relations)
+    queries = torch.tensor(with_inverses(graph)).to(device).long()
+    answers = torch.tensor(negatives).to(device).long()
+    num_draws = answers.shape[1]
+    batch_size = max(1, memory_budget // (known.num_nodes * BYTES_PER_SCORE))
+    parts: list[Tensor] = []
+    with torch.no_grad():
+        for start in range(0, len(queries), batch_size):
+            rows = slice(start, start + batch_size)
+            head, relation, tail = queries[rows].T
+            scores = score_tails(head, relation)  # (batch, num_nodes)
+            true = scores.gather(1, tail[:, None])[:, None].expand(-1, num_draws, -1)
+            drawn = scores.gather(1, answers[rows].flatten(start_dim=1))
+            drawn = drawn.view(len(head), num_draws, -1)
+            ranks = ranks_of_first(torch.cat([true, drawn], dim=2).flatten(end_dim=1))
+            parts.append(ranks.view(len(head), num_draws))
+    ranks_of_draws = to_host(parts).T  # (num_draws, num_queries)
+    return [_split(ranks, graph.triples[:, 1]) for ranks in ranks_of_draws]
+
+
+def report_draws(draws: list[LinkRanks]) -> Report:
+    """Means over draws, for both sides and each side; "spread": the deviation between draws."""
+    reports = [report_links(ranks) for ranks in draws]
+    both = [report.both.to_json() for report in reports]
+    sides = {
+        side: _mean([report.sides[side].to_json() for report in reports])
+        for side in reports[0].sides
+    }
+    return Report(_mean(both), {"spread": _deviation(both), **sides})
+
+
+def _split(ranks: FloatArray, relation: IntArray) -> LinkRanks:
+    tail, head = np.split(ranks, 2)
+    return LinkRanks(head, tail, relation)
+
+
+def _mean(scores: list[Scores]) -> Scores:
+    means = {key: float(np.mean([each[key] for each in scores])) for key in scores[0]}
+    return means | {"count": scores[0]["count"]}
+
+
+def _deviation(scores: list[Scores]) -> Scores:
+    """Of a sample, so that few draws do not look closer than they are; 0 for a single one."""
+    return {
+        key: float(np.std([each[key] for each in scores], ddof=min(1, len(scores) - 1)))
+        for key in scores[0]
+        if key != "count"
+    }

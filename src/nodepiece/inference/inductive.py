@@ -1,0 +1,64 @@
+"""A run of inductive link prediction, which completes facts of any graph over its relations."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+
+from nodepiece.data.dataset import Dataset
+from nodepiece.data.inductive import by_relations_of
+from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
+from nodepiece.graph.arrays import FloatArray
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.inference.facts import FactRun, Question
+from nodepiece.tasks.inductive_judge import InductiveJudge
+from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
+
+NO_FACTS = np.empty((0, 3), np.int32)
+
+
+class InductiveRun(FactRun):
+    """Asked about the inference graph of its experiment, unless it is put on another one."""
+
+    model: InductiveModel
+    task: InductiveLinkPrediction
+
+    def __init__(self, folder: Path, task: InductiveLinkPrediction, model: InductiveModel) -> None:
+        super().__init__(folder, task, model)
+        self.judge, self.dataset = task.judge, task.inference
+
+    def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> Self:
+        known = self.task.graph
+        relations = self.task.dataset.training.names.relations
+        keeps = unseen_relations == "mean"
+        aligned = by_relations_of(graph, relations, keep_unseen_relations=keeps)
+        other = type(self)(self.folder, self.task, self.model)
+        other.dataset = Dataset("graph", aligned, NO_FACTS, NO_FACTS, {})
+        other.judge = InductiveJudge(self.experiment, other.dataset, known.num_relations)
+        return other
+
+    @cached_property
+    def encoded(self) -> EncodedGraph:
+        """The vectors of the graph's nodes, computed at the first question."""
+        with torch.no_grad():
+            return self.model.encode(self.judge.view(self.model))
+
+    def to(self, device: torch.device | str) -> Self:
+        self.__dict__.pop("encoded", None)
+        return super().to(device)
+
+    def scores(self, question: Question) -> FloatArray:
+        graph, device = self.encoded, self.encoded.nodes.device
+        num_relations = self.dataset.train.num_relations
+        first = torch.tensor([question.first], device=device)
+        with torch.no_grad():
+            if question.asks_relation:
+                tail = torch.tensor([question.second], device=device)
+                scores = self.model.score_all_relations(first, tail, graph)[0]
+                rows = [graph.view.relation_row(r, num_relations) for r in range(2 * num_relations)]
+                return scores.double().cpu().numpy()[rows]
+            row = graph.view.relation_row(question.second, num_relations)
+            relation = torch.tensor([row], device=device)
+            return self.model.score_all_tails(first, relation, graph)[0].double().cpu().numpy()

@@ -1,0 +1,130 @@
+"""Facts of the inference graph ranked: among nodes drawn at random, and among all nodes."""
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodepiece.data.dataset import Dataset
+from nodepiece.decoders.inductive_model import InductiveModel
+from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
+from nodepiece.evaluation.draws import draw_negatives, rank_in_draws, report_draws
+from nodepiece.evaluation.known_answers import KnownAnswers, known_tails
+from nodepiece.evaluation.metrics import report_links
+from nodepiece.evaluation.personalized_pagerank import walk_over
+from nodepiece.evaluation.ranking import Progress, ScoreAll, rank_links
+from nodepiece.evaluation.report import Report, Scores
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.settings import Experiment
+from nodepiece.tasks.run_folder import SPLITS
+from nodepiece.tokenizer.tokens import TokenTable
+
+ALL_NODES = "all nodes"  # the part of a report that is a full ranking
+
+
+class InductiveJudge:
+    """Ranks facts of one graph, which may be any over the relations of the model."""
+
+    def __init__(self, experiment: Experiment, dataset: Dataset, num_known: int) -> None:
+        self.experiment, self.settings = experiment, experiment.evaluation
+        self.dataset, self.num_known = dataset, num_known
+        self._view: GraphView | None = None
+        self._negatives: dict[str, IntArray] = {}
+
+    @cached_property
+    def known(self) -> KnownAnswers:
+        graph = self.dataset.train
+        return known_tails(self.dataset.all_triples(), graph.num_nodes, graph.num_relations)
+
+    @cached_property
+    def table(self) -> TokenTable:
+        rng = np.random.default_rng(self.experiment.seed)
+        settings = self.experiment.tokenizer
+        return tokenize_by_relations(self.dataset.train, settings, self.num_known, rng=rng)
+
+    def view(self, model: InductiveModel) -> GraphView:
+        """Made once, and again when the model changes its device."""
+        if self._view is None or self._view.edges.device != model.tables.relations.device:
+            self._view = model.look_at(self.dataset.train, self.table)
+        return self._view
+
+    def scorer(self, model: InductiveModel) -> ScoreAll:
+        """Scores of all nodes; relations by the ids of the graph."""
+        graph = model.encode(self.view(model))
+        num_relations = self.dataset.train.num_relations
+        rows = [graph.view.relation_row(r, num_relations) for r in range(2 * num_relations)]
+        row_of = torch.tensor(rows, device=graph.nodes.device)
+
+        def score(heads: Tensor, relations: Tensor) -> Tensor:
+            return model.score_all_tails(heads, row_of[relations], graph)
+
+        return score
+
+    def validate(self, model: InductiveModel) -> Scores:
+        """Among drawn nodes alone."""
+        model.eval()
+        number = self.settings.validation_facts or None
+        with torch.no_grad():
+            device = model.tables.relations.device
+            return self.among_drawn(self.scorer(model), "valid", device, number).scores
+
+    def report(self, model: InductiveModel, split: str, progress: Progress | None = None) -> Report:
+        model.eval()
+        with torch.no_grad():
+            return self.judge(self.scorer(model), split, model.tables.relations.device, progress)
+
+    def judge_pagerank(self, split: str) -> Report:
+        """The baseline, in the same form."""
+        return self.judge(walk_over(self.dataset.train).score_tails, split, torch.device("cpu"))
+
+    def judge(
+        self,
+        score_tails: ScoreAll,
+        split: str,
+        device: torch.device,
+        progress: Progress | None = None,
+    ) -> Report:
+        drawn = self.among_drawn(score_tails, split, device)
+        full = report_links(
+            rank_links(
+                score_tails,
+                self.dataset.part(split),
+                self.known,
+                memory_budget=self.settings.memory_budget,
+                device=device,
+                progress=progress,
+            )
+        ).named(self.dataset.names.relation)
+        return Report(drawn.scores, {**drawn.parts, ALL_NODES: full.scores}, full.details)
+
+    def among_drawn(
+        self, score_tails: ScoreAll, split: str, device: torch.device, number: int | None = None
+    ) -> Report:
+        """Mean and spread over draws, of the first `number` facts or all."""
+        facts, negatives = self.dataset.part(split), self.negatives(split)
+        if number is not None and number < len(facts):
+            both = negatives.reshape(2, len(facts), *negatives.shape[1:])[:, :number]
+            facts, negatives = facts[:number], both.reshape(-1, *negatives.shape[1:])
+        draws = rank_in_draws(
+            score_tails,
+            facts,
+            negatives,
+            self.known,
+            memory_budget=self.settings.memory_budget,
+            device=device,
+        )
+        return report_draws(draws)
+
+    def negatives(self, split: str) -> IntArray:
+        """The same for every model and epoch: a seed and the split decide."""
+        if split not in self._negatives:
+            graph = self.dataset.train
+            facts = KnowledgeGraph(self.dataset.part(split), graph.num_nodes, graph.num_relations)
+            rng = np.random.default_rng([self.experiment.seed, SPLITS.index(split)])
+            shape = (self.settings.num_draws, self.settings.num_negatives)
+            self._negatives[split] = draw_negatives(
+                with_inverses(facts), self.known, shape, rng=rng
+            )
+        return self._negatives[split]

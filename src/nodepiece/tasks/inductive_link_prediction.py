@@ -1,0 +1,173 @@
+"""Inductive link prediction (section 4.2): learn on one graph, be judged on another.
+
+The graphs share their relations and nothing else, so nodes are written with relations alone.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from nodepiece.data.dataset import Dataset
+from nodepiece.data.inductive import InductiveDataset
+from nodepiece.data.open import open_inductive
+from nodepiece.decoders.inductive_model import InductiveModel
+from nodepiece.encoders.graph_view import tokenize_by_relations
+from nodepiece.encoders.pieces import count_pieces, resample_relations
+from nodepiece.errors import InputError
+from nodepiece.evaluation.ranking import Progress
+from nodepiece.evaluation.report import Report
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.settings import Experiment
+from nodepiece.tasks.inductive_judge import InductiveJudge
+from nodepiece.tasks.link_prediction import check_validation, describe_dataset, is_same_dataset
+from nodepiece.tasks.run_folder import read_facts, write_facts
+from nodepiece.tokenizer.tokens import TokenTable
+from nodepiece.training.inductive import inductive_trainer
+from nodepiece.training.loop import Metrics
+from nodepiece.training.trainer import Trainer
+
+INFERENCE = "inference"  # the folder of the other graph inside a run
+
+
+@dataclass(frozen=True, eq=False)
+class InductiveLinkPrediction:
+    """An experiment and two graphs."""
+
+    experiment: Experiment
+    dataset: InductiveDataset
+
+    @classmethod
+    def open(cls, experiment: Experiment, data: Path | None) -> Self:
+        keeps = experiment.evaluation.unseen_relations == "mean"
+        dataset = open_inductive(experiment.dataset, data=data, keep_unseen_relations=keeps)
+        return cls(experiment, dataset)
+
+    @classmethod
+    def read(cls, experiment: Experiment, folder: Path) -> Self:
+        training, inference = read_facts(folder), read_facts(folder / INFERENCE)
+        return cls(experiment, InductiveDataset(folder.name, training, inference, 0, 0))
+
+    @property
+    def graph(self) -> KnowledgeGraph:
+        return self.dataset.training.train
+
+    @cached_property
+    def judge(self) -> InductiveJudge:
+        return InductiveJudge(self.experiment, self.dataset.inference, self.graph.num_relations)
+
+    def describe(self) -> str:
+        left_out = self.dataset.num_dropped
+        sentences = [describe_dataset(self.dataset.training), describe_dataset(self.inference)]
+        if left_out:
+            sentences.append(f"{left_out:,} facts with relations that training lacks are left out")
+        return "; ".join(sentences)
+
+    def check(self) -> None:
+        check_validation(self.experiment, self.inference)
+        check_settings(self.experiment)
+        unseen = self.dataset.num_unknown_relations
+        if unseen and self.experiment.evaluation.unseen_relations == "refuse":
+            raise InputError(
+                f"{unseen} relations of the inference graph of {self.dataset.name} are not in its "
+                'training graph; set evaluation.unseen_relations = "drop" to leave their facts '
+                'out, or "mean" to give them the mean of all relation vectors'
+            )
+
+    def write(self, folder: Path) -> None:
+        write_facts(self.dataset.training, folder)
+        (folder / INFERENCE).mkdir()
+        write_facts(self.inference, folder / INFERENCE)
+
+    def has_data_of(self, other: Self) -> bool:
+        mine, theirs = self.dataset, other.dataset
+        return is_same_dataset(mine.training, theirs.training) and is_same_dataset(
+            mine.inference, theirs.inference
+        )
+
+    def build_model(self, table: TokenTable) -> InductiveModel:
+        experiment = self.experiment
+        generator = torch.Generator().manual_seed(experiment.seed)
+        return InductiveModel(
+            count_pieces(table),
+            experiment.encoder,
+            experiment.graph,
+            experiment.decoder,
+            generator=generator,
+        )
+
+    def make_trainer(self, model: InductiveModel, *, generator: torch.Generator) -> Trainer[Any]:
+        model.training_view = model.look_at(self.graph, tokens_of(self.graph, self.experiment))
+        edges = torch.tensor(with_inverses(self.graph)).to(generator.device)
+        return inductive_trainer(model, edges, self.experiment.training, generator=generator)
+
+    def before_epoch(
+        self, model: InductiveModel, table: TokenTable, epoch: int, *, generator: torch.Generator
+    ) -> None:
+        view = model.training_view
+        if self.experiment.training.resample_relations and view is not None:
+            rng = np.random.default_rng([self.experiment.seed, epoch])
+            model.renew_tokens(view, resample_relations(view.tokens, table, rng=rng))
+
+    def validate(self, model: InductiveModel) -> Metrics:
+        return self.judge.validate(model)
+
+    def evaluate(
+        self, model: InductiveModel, split: str, *, progress: Progress | None = None
+    ) -> Report | None:
+        if not len(self.inference.part(split)):
+            return None
+        return self.judge.report(model, split, progress)
+
+    def remarks(self) -> dict[str, Any]:
+        """Among them what personalized PageRank makes of the same test facts and draws."""
+        has_test = len(self.inference.test) > 0
+        baseline = self.judge.judge_pagerank("test") if has_test else None
+        return {
+            "unseen": self.inference.num_unseen,
+            "inference_nodes": self.inference.train.num_nodes,
+            "personalized_pagerank": {**baseline.scores, **baseline.parts} if baseline else None,
+        }
+
+    @property
+    def inference(self) -> Dataset:
+        """The graph to be judged on, and its queries."""
+        return self.dataset.inference
+
+
+def tokens_of(graph: KnowledgeGraph, experiment: Experiment) -> TokenTable:
+    """The tokens of a graph over the relations of training; the seed decides them."""
+    rng = np.random.default_rng(experiment.seed)
+    return tokenize_by_relations(graph, experiment.tokenizer, graph.num_relations, rng=rng)
+
+
+def check_settings(experiment: Experiment) -> None:
+    """Refuse what would do nothing, or cannot work, on a graph without anchors."""
+    training, graph = experiment.training, experiment.graph
+    for is_wrong, sentence in (
+        (
+            experiment.tokenizer.anchors_per_node > 0,
+            "anchors belong to one graph; set tokenizer.anchors_per_node = 0",
+        ),
+        (
+            experiment.encoder.kind == "lookup",
+            'a vector for every node is of no use on another graph; set encoder.kind = "mlp"',
+        ),
+        (
+            graph.layers > 0 and graph.kind != "compgcn",
+            'message passing is by CompGCN here; set graph.kind = "compgcn"',
+        ),
+        (
+            training.regularization > 0,
+            "training.regularization does nothing here; set it to 0",
+        ),
+        (
+            experiment.decoder.walk_steps > 0 and not training.is_against_all,
+            "decoder.walk_steps goes with the losses against all nodes; set it to 0",
+        ),
+    ):
+        if is_wrong:
+            raise InputError(f"inductive link prediction: {sentence}")

@@ -1,0 +1,83 @@
+"""An inductive model brought together with its batches and its loss.
+
+A fact is asked for as it will be asked for later: in a graph that does not have it. So the
+facts of a batch, and their inverses, may be hidden from message passing.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
+from nodepiece.encoders.graph_view import GraphView
+from nodepiece.training.batches import FactBatch, FactBatches
+from nodepiece.training.losses import AGAINST_ALL_LOSSES
+from nodepiece.training.objectives import loss_with_negatives
+from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.trainer import Trainer
+
+
+class TargetBatch(NamedTuple):
+    """Facts, and which edges of the training graph they are."""
+
+    facts: FactBatch
+    edges: Tensor  # (batch_size,)
+
+
+class TargetBatches(FactBatches):
+    """The training facts and their inverses, shuffled each epoch, with their places."""
+
+    def take(self, step: Tensor) -> TargetBatch:  # type: ignore[override]
+        return TargetBatch(super().take(step), self.chosen.index_select(0, step)[0])
+
+
+def inductive_trainer(
+    model: InductiveModel,  # with a training view
+    edges: Tensor,  # (num_edges, 3) facts of the training graph and then their inverses
+    settings: TrainingSettings,
+    *,
+    generator: torch.Generator,
+) -> Trainer[TargetBatch]:
+    if model.training_view is None:
+        raise ValueError("the model has no training_view; set it with look_at")
+    view = model.training_view
+    return Trainer(
+        model,
+        TargetBatches(edges, settings.batch_size),
+        partial(loss_of_targets, model, view, settings=settings, generator=generator),
+        settings,
+        generator=generator,
+        after_step=model.after_step,
+    )
+
+
+def loss_of_targets(
+    model: InductiveModel,
+    view: GraphView,
+    batch: TargetBatch,
+    *,
+    settings: TrainingSettings,
+    generator: torch.Generator,
+) -> Tensor:
+    """All nodes are encoded in every step; each fact of the batch is then a question of its own."""
+    weight = view.weights_without(batch.edges) if settings.hide_targets else None
+    graph = model.encode(view, weight)
+    if settings.is_against_all:
+        return loss_against_all_nodes(model, graph, batch.facts, settings)
+    return loss_with_negatives(graph, batch.facts, settings, generator=generator)
+
+
+def loss_against_all_nodes(
+    model: InductiveModel, graph: EncodedGraph, facts: FactBatch, settings: TrainingSettings
+) -> Tensor:
+    scores = model.score_all_tails(facts.heads, facts.relations, graph).float()
+    rows = torch.arange(len(scores), device=scores.device)
+    answers = torch.stack([rows, facts.tails])
+    loss = AGAINST_ALL_LOSSES[settings.loss](scores, answers, smoothing=settings.smoothing)
+    if settings.relation_weight:
+        of_relations = model.score_all_relations(facts.heads, facts.tails, graph).float()
+        loss = loss + settings.relation_weight * cross_entropy(of_relations, facts.relations)
+    return loss
