@@ -18,9 +18,8 @@ class EvaluationSettings:
     validation_facts: int = 0  # facts of the validation split ranked while training; 0: all
     num_negatives: int = 50  # inductive: nodes drawn for each fact and side
     num_draws: int = 10  # inductive: how often they are drawn; the mean is reported
-    unseen_relations: str = (
-        "refuse"  # inductive: "refuse", "drop" their facts, or the "mean" vector
-    )
+    # inductive: "refuse", "drop" their facts, or give them the "mean" vector
+    unseen_relations: str = "refuse"
     direct_relations: bool = False  # relation prediction: leave inverses out of the candidates
 
     def __post_init__(self) -> None:
