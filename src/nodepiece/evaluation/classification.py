@@ -1,0 +1,102 @@
+"""How well classes are predicted: ROC-AUC, PRC-AUC and hard accuracy (section 4.3).
+
+Each class is a yes-no question of its own. The areas are of the exact curves through every distinct
+probability: nodes that tie are one step of the curve, drawn as a straight line.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nodepiece.errors import InputError
+from nodepiece.evaluation.report import Report, Scores
+from nodepiece.graph.arrays import FloatArray
+
+THRESHOLD = 0.5  # a class is predicted where its probability is above it
+CELLS_AT_ONCE = 2**24  # of nodes times classes that are sorted together
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationReport:
+    """Areas class by class; NaN for a class that all of the judged nodes have, or none of them."""
+
+    roc_auc: FloatArray  # (num_classes,)
+    prc_auc: FloatArray  # (num_classes,)
+    hard_accuracy: float  # share of nodes whose classes are all right, and no other predicted
+    num_positive: FloatArray  # (num_classes,) nodes that have the class
+
+    def scores(self) -> Scores:
+        """Means over the classes that have both labels, as published."""
+        return {
+            "roc_auc": _mean_of_known(self.roc_auc),
+            "prc_auc": _mean_of_known(self.prc_auc),
+            "hard_accuracy": self.hard_accuracy,
+        }
+
+    def named(self, classes: tuple[str, ...]) -> Report:
+        details = {
+            name: {
+                "roc_auc": float(self.roc_auc[position]),
+                "prc_auc": float(self.prc_auc[position]),
+                "count": int(self.num_positive[position]),
+            }
+            for position, name in enumerate(classes)
+            if self.roc_auc[position] == self.roc_auc[position]  # not NaN
+        }
+        return Report(self.scores(), details={"classes": details})
+
+
+def judge_classes(probabilities: Tensor, labels: Tensor) -> ClassificationReport:
+    """probabilities: (num_nodes, num_classes) in [0, 1]; labels: the same, of bool."""
+    if probabilities.isnan().any():
+        raise InputError("probabilities contain NaN: training diverged; lower the learning rate")
+    num_nodes = len(labels)
+    width = max(1, CELLS_AT_ONCE // max(1, num_nodes))
+    areas = [
+        areas_under_curves(
+            probabilities[:, first : first + width], labels[:, first : first + width]
+        )
+        for first in range(0, num_classes, width)
+    ]
+    roc_auc, prc_auc = (torch.cat(part).cpu().numpy() for part in zip(*areas, strict=True))
+    is_right = ((probabilities > THRESHOLD) == labels).all(dim=1)
+    return ClassificationReport(
+        roc_auc,
+        prc_auc,
+        float(is_right.double().mean()) if num_nodes else 0.0,
+        labels.sum(dim=0).double().cpu().numpy(),
+    )
+
+
+def areas_under_curves(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """ROC-AUC and PRC-AUC of every column, NaN without both labels: (num_classes,) twice.
+
+    The curves are walked from the highest score down. A point of a curve is the last node of
+    those that tie; `before` is the point before it.
+    """
+    scores, order = scores.T.sort(dim=1, descending=True)  # (num_classes, num_nodes)
+    hits = labels.T.gather(1, order).double().cumsum(dim=1)
+    place = torch.arange(1, scores.shape[1] + 1, device=scores.device, dtype=torch.float64)
+    is_point = torch.ones_like(scores, dtype=torch.bool)
+    is_point[:, :-1] = scores[:, :-1] != scores[:, 1:]
+    last_point = torch.where(is_point, place.long(), 0).cummax(dim=1).values  # 0: the start
+    before = torch.nn.functional.pad(last_point[:, :-1], (1, 0))
+    num_positive, num_negative = hits[:, -1:], len(place) - hits[:, -1:]
+    recall, false_share = hits / num_positive, (place - hits) / num_negative
+    roc_auc = _area(false_share, recall, before, is_point, first=0.0)
+    prc_auc = _area(recall, hits / place, before, is_point, first=1.0)
+    has_both = (num_positive * num_negative)[:, 0] > 0
+    return torch.where(has_both, roc_auc, torch.nan), torch.where(has_both, prc_auc, torch.nan)
+
+
+def _area(x: Tensor, y: Tensor, before: Tensor, is_point: Tensor, *, first: float) -> Tensor:
+    """Under the line through the points (x, y), which starts at (0, first)."""
+    last_x = torch.nn.functional.pad(x, (1, 0)).gather(1, before)
+    last_y = torch.nn.functional.pad(y, (1, 0), value=first).gather(1, before)
+    return torch.where(is_point, (x - last_x) * (y + last_y) / 2, 0.0).sum(dim=1)
+
+
+def _mean_of_known(areas: FloatArray) -> float:
+    known = areas[areas == areas]
+    return float(known.mean()) if len(known) else 0.0
