@@ -53,12 +53,8 @@ def judge_classes(probabilities: Tensor, labels: Tensor) -> ClassificationReport
         raise InputError("probabilities contain NaN: training diverged; lower the learning rate")
     num_nodes = len(labels)
     width = max(1, CELLS_AT_ONCE // max(1, num_nodes))
-    areas = [
-        areas_under_curves(
-            probabilities[:, first : first + width], labels[:, first : first + width]
-        )
-        for first in range(0, num_classes, width)
-    ]
+    parts = zip(probabilities.split(width, dim=1), labels.split(width, dim=1), strict=True)
+    areas = [areas_under_curves(some, theirs) for some, theirs in parts]
     roc_auc, prc_auc = (torch.cat(part).cpu().numpy() for part in zip(*areas, strict=True))
     is_right = ((probabilities > THRESHOLD) == labels).all(dim=1)
     return ClassificationReport(
