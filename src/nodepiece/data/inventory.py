@@ -16,7 +16,7 @@ from nodepiece.data.benchmarks import (
     search_places,
 )
 from nodepiece.data.fetch import read_receipt
-from nodepiece.data.load import open_content, read_json
+from nodepiece.data.json_file import open_content, read_json
 from nodepiece.data.releases import BLOCK, git_blob_of, load_checksums, load_sources, sha256_of
 from nodepiece.errors import InputError
 

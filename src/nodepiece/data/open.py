@@ -9,7 +9,13 @@ from nodepiece.data.dataset import Dataset, GivenNegatives
 from nodepiece.data.embedded import load_countries
 from nodepiece.data.inductive import InductiveDataset, read_inductive
 from nodepiece.data.input_file import STANDARD_INPUT
-from nodepiece.data.load import load_benchmark, load_inductive, load_training_graph
+from nodepiece.data.labelled_graph import LabelledGraph, read_labelled_folder
+from nodepiece.data.load import (
+    load_benchmark,
+    load_inductive,
+    load_labelled_graph,
+    load_training_graph,
+)
 from nodepiece.data.ogb import (
     is_ogb_folder,
     ogb_files,
@@ -47,6 +53,16 @@ def open_inductive(
     if source == EMBEDDED:
         raise InputError(f"{source} has one graph only; give a folder with training and inference")
     return load_inductive(source, data, keep_unseen_relations=keep_unseen_relations)
+
+
+def open_labelled(source: str, *, data: Path | None = None) -> LabelledGraph:
+    """A graph with classes of some of its nodes; a path wins over a name."""
+    if Path(source).is_dir():
+        return read_labelled_folder(Path(source))
+    check_known(source)
+    if source == EMBEDDED:
+        raise InputError(f"{source} has no classes; make a labelled graph with nodepiece label")
+    return load_labelled_graph(source, data)
 
 
 def open_negatives(

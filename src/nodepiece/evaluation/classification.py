@@ -53,7 +53,7 @@ def judge_classes(probabilities: Tensor, labels: Tensor) -> ClassificationReport
         raise InputError("probabilities contain NaN: training diverged; lower the learning rate")
     num_nodes = len(labels)
     width = max(1, CELLS_AT_ONCE // max(1, num_nodes))
-    parts = zip(probabilities.split(width, dim=1), labels.split(width, dim=1), strict=True)
+    parts = zip(torch.split(probabilities, width, 1), torch.split(labels, width, 1), strict=True)
     areas = [areas_under_curves(some, theirs) for some, theirs in parts]
     roc_auc, prc_auc = (torch.cat(part).cpu().numpy() for part in zip(*areas, strict=True))
     is_right = ((probabilities > THRESHOLD) == labels).all(dim=1)

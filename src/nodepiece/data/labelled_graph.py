@@ -1,0 +1,149 @@
+"""A graph some of whose nodes have classes, and the folder that holds one.
+
+FOLDER/edges.tsv (or another format, or gzipped)    the facts
+FOLDER/{train,valid,test}_labels.json (or .json.gz) {node: [class, ...]} for the nodes of a split
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
+from nodepiece.data.encode import ids_in
+from nodepiece.data.input_file import ENDINGS, without_gz
+from nodepiece.data.json_file import read_json
+from nodepiece.data.read import read_graph
+from nodepiece.errors import InputError
+from nodepiece.graph.arrays import IntArray, read_only
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.names import Names
+
+SPLITS = ("train", "valid", "test")
+EDGES = "edges.parquet"  # what is written: names may have tabs and line ends in them
+Labels = dict[str, list[str]]  # node -> its classes, each once
+
+
+@dataclass(frozen=True, eq=False)
+class NodeLabels:
+    """Which classes the nodes of one split belong to; a node may have several."""
+
+    nodes: IntArray  # (num_labelled,) node ids
+    classes: IntArray  # (num_labels, 2): position in `nodes`, class id; ascending positions
+    num_unseen: int = 0  # labelled nodes left out: the graph does not have them
+
+    def __post_init__(self) -> None:
+        for part in ("nodes", "classes"):
+            object.__setattr__(self, part, read_only(getattr(self, part)))
+
+    def only(self, chosen: IntArray) -> "NodeLabels":
+        """Those of the nodes at the given positions, in their order."""
+        place = np.full(len(self.nodes), -1, dtype=np.int32)
+        place[chosen] = np.arange(len(chosen), dtype=np.int32)
+        position, label = place[self.classes[:, 0]], self.classes[:, 1]
+        pairs = np.stack([position, label], axis=1)[position >= 0]
+        order = np.argsort(pairs[:, 0], kind="stable")
+        return NodeLabels(self.nodes[chosen], pairs[order], self.num_unseen)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledGraph:
+    """A graph some of whose nodes have classes."""
+
+    name: str
+    graph: KnowledgeGraph
+    classes: tuple[str, ...]  # (num_classes,) in alphabetical order; the position is the class id
+    labels: dict[str, NodeLabels]  # "train", "valid", "test"
+
+    @property
+    def names(self) -> Names:
+        if self.graph.names is None:
+            raise ValueError("a labelled graph has names")
+        return self.graph.names
+
+
+def read_labelled_folder(folder: Path) -> LabelledGraph:
+    """What `write_labelled_folder` wrote, or anyone else in that layout."""
+    edges = [
+        path
+        for path in sorted(folder.iterdir())
+        if Path(without_gz(path.name.lower())).stem == "edges"
+        and Path(without_gz(path.name.lower())).suffix in ENDINGS
+    ]
+    labels = {
+        part: path
+        for part in SPLITS
+        for path in (folder / f"{part}_labels.json", folder / f"{part}_labels.json.gz")
+        if path.is_file()
+    }
+    if len(edges) != 1 or "train" not in labels:
+        raise InputError(
+            f"{folder} is not a labelled graph: it needs one file of facts called edges.tsv (or "
+            f"another of {', '.join(ENDINGS)}) and train_labels.json, maybe valid_labels.json and "
+            "test_labels.json; make such a folder with: nodepiece label GRAPH LABELS -o FOLDER"
+        )
+    return read_labelled_graph(folder.resolve().name, edges[0], labels, DETECT_EVERYTHING)
+
+
+def read_labelled_graph(
+    name: str, edges: Path, labels: Mapping[str, Path], options: ReadOptions
+) -> LabelledGraph:
+    """labels: the JSON file of each split; a split without one has no labels."""
+    content = {part: read_labels(labels[part]) if part in labels else {} for part in SPLITS}
+    return label_graph(name, read_graph(edges, options=options), content)
+
+
+def label_graph(name: str, graph: KnowledgeGraph, content: Mapping[str, Labels]) -> LabelledGraph:
+    """Labels by name, split by split, become ids; nodes that the graph lacks are counted."""
+    classes = sorted({name for part in content.values() for row in part.values() for name in row})
+    class_ids = {name: position for position, name in enumerate(classes)}
+    labels = {part: _encode_labels(rows, graph, class_ids) for part, rows in content.items()}
+    return LabelledGraph(name, graph, tuple(classes), labels)
+
+
+def read_labels(path: Path) -> Labels:
+    """The classes of every node in a JSON file, each once."""
+    content = read_json(path)
+    for node, classes in content.items():
+        if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+            raise InputError(f"{path}: the classes of {node!r} must be a list of names")
+    return {node: list(dict.fromkeys(classes)) for node, classes in content.items()}
+
+
+def write_labelled_folder(labelled: LabelledGraph, folder: Path) -> None:
+    """Into a folder that is there."""
+    names, triples = labelled.names, labelled.graph.triples
+    columns = (names.nodes, names.relations, names.nodes)
+    table = pa.table(
+        {
+            role: column.take(pa.array(ids))
+            for role, column, ids in zip(
+                ("head", "relation", "tail"), columns, triples.T, strict=True
+            )
+        }
+    )
+    pq.write_table(table, folder / EDGES)
+    for part, labels in labelled.labels.items():
+        rows: Labels = {names.node(node): [] for node in labels.nodes.tolist()}
+        listed = list(rows.values())
+        for position, label in labels.classes.tolist():
+            listed[position].append(labelled.classes[label])
+        text = json.dumps(rows, ensure_ascii=False, indent=0)
+        (folder / f"{part}_labels.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _encode_labels(rows: Labels, graph: KnowledgeGraph, class_ids: dict[str, int]) -> NodeLabels:
+    if graph.names is None:
+        raise ValueError("labels are given by name, and the graph has no names")
+    ids = ids_in(pa.array(list(rows), pa.large_string()), graph.names.nodes)
+    seen = [classes for classes, node in zip(rows.values(), ids, strict=True) if node >= 0]
+    pairs = [
+        (position, class_ids[name]) for position, classes in enumerate(seen) for name in classes
+    ]
+    classes = np.array(pairs, dtype=np.int32).reshape(-1, 2)
+    nodes = ids[ids >= 0].astype(np.int32)
+    return NodeLabels(nodes, classes, num_unseen=len(rows) - len(nodes))
