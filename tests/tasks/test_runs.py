@@ -347,13 +347,15 @@ def test_a_device_that_is_not_there_is_refused(device: str, tmp_path: Path) -> N
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_trains_on_a_gpu_about_as_on_the_cpu(kind: str, tmp_path: Path) -> None:
-    """Other random numbers there, so only the loss before much was learned is comparable."""
+    """Other random numbers there: the first loss is about the same, and then it falls."""
     losses = []
     for device in ("cpu", "cuda"):
         options = RunOptions(tmp_path / device, torch.device(device))
         assert run_experiment(LinkPrediction(KINDS[kind], couples()), options) is not None
         losses.append([record["loss"] for record in history(tmp_path / device)])
-    assert losses[0] == pytest.approx(losses[1], rel=0.15)
+    on_cpu, on_gpu = losses
+    assert on_gpu[0] == pytest.approx(on_cpu[0], rel=0.15)
+    assert on_gpu[-1] < on_gpu[0] and on_cpu[-1] < on_cpu[0]
 
 
 @pytest.mark.gpu
