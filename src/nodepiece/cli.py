@@ -19,6 +19,7 @@ from nodepiece.commands.demo import demo
 from nodepiece.commands.evaluate import evaluate
 from nodepiece.commands.export import export
 from nodepiece.commands.inspect import inspect
+from nodepiece.commands.label import label
 from nodepiece.commands.predict import predict
 from nodepiece.commands.tokenize import tokenize
 from nodepiece.commands.train import train
@@ -59,6 +60,9 @@ app.command(epilog="Example: nodepiece train countries -o run --set training.epo
 app.command(epilog="Example: nodepiece evaluate run --per-relation")(evaluate)
 app.command(epilog='Example: nodepiece predict run --head Kenya --relation "has language"')(predict)
 app.command(epilog="Example: nodepiece datasets fetch fb15k-237")(datasets)
+app.command(epilog="Example: nodepiece label graph.tsv classes.tsv -o dataset --drop-relation P31")(
+    label
+)
 
 
 def main() -> None:
