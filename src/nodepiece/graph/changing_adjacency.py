@@ -125,8 +125,8 @@ def with_room(array: NDArray[ScalarT], spare: int, fill: int = 0) -> NDArray[Sca
 
 @njit(cache=True)
 def _find(start, count, neighbours, relations, node, relation, neighbour):  # type: ignore[no-untyped-def]
-    """The place of an edge, or -1."""
-    for place in range(start[node], start[node] + count[node]):
+    """The place of an edge, or -1; from the end, as what came last is often what goes first."""
+    for place in range(start[node] + count[node] - 1, start[node] - 1, -1):
         if neighbours[place] == neighbour and relations[place] == relation:
             return place
     return -1

@@ -19,6 +19,9 @@ from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, w
 from nodepiece.graph.hashing import mix
 from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, Distances, insert_by_key
 
+NOTHING, GAINS, LISTENS = 0, 1, 2  # why a node is looked at again
+NEVER_FULL = MAX_DISTANCE
+
 
 class Rows(NamedTuple):
     """Rows of the table of some nodes."""
@@ -61,6 +64,8 @@ class NearestTable:
         self.num_nodes -= number
         self.nearest[self.num_nodes : self.num_nodes + number] = UNREACHED
         self.distance[self.num_nodes : self.num_nodes + number] = UNREACHED
+        if self.nearest.shape[1]:
+            self._full_at[self.num_nodes : self.num_nodes + number] = NEVER_FULL
 
     def changed_by(
         self, adjacency: ChangingAdjacency, inserted: IntArray, removed: IntArray
@@ -74,8 +79,9 @@ class NearestTable:
             return Rows(np.empty(0, np.int32), self.nearest[:0], self.distance[:0])
         num_fresh, too_far, nodes, nearest, distance = _search(
             (adjacency.start, adjacency.count, adjacency.neighbours),
-            (self.nearest, self.distance),
-            (self._fresh_of, self._is_queued, self._seen),
+            (self.nearest, self.distance, self._full_at),
+            (self._fresh_of, self._why),
+            self._seen,
             inserted,
             removed,
             self.salt is not None,
@@ -92,63 +98,100 @@ class NearestTable:
     def write(self, rows: Rows) -> None:
         self.nearest[rows.nodes] = rows.nearest
         self.distance[rows.nodes] = rows.distance
+        if rows.distance.shape[1]:
+            self._full_at[rows.nodes] = _full_at_all(rows.distance)
 
     def _make_scratch(self) -> None:
-        """Room for marks on nodes, which every search leaves as it found them."""
+        """Marks on nodes, which every search leaves as it found them."""
         self._fresh_of = np.full(len(self.nearest), -1, np.int32)
-        self._is_queued = np.zeros(len(self.nearest), np.bool_)
+        self._why = np.full(len(self.nearest), NOTHING, np.int8)
+        if self.nearest.shape[1]:  # small, as it is read at random
+            self._full_at = _full_at_all(self.distance)
 
 
 @njit(cache=True)
-def _search(edges, old, scratch, inserted, removed, by_hash, salt):  # type: ignore[no-untyped-def]
+def _search(edges, old, marks, seen, inserted, removed, by_hash, salt):  # type: ignore[no-untyped-def]
     """Distance by distance, the fresh rows of all nodes that change.
 
     A row that turns out different is copied from the old table up to that distance and goes on as
     a fresh one until it is complete. Rows at `distance` read others at `distance - 1` only.
     """
     start, count, neighbours = edges
-    fresh_of, is_queued, seen = scratch
+    fresh_of, why = marks
     k = old[0].shape[1]
     fresh = (fresh_of, np.empty((16, k), np.int32), np.empty((16, k), np.int16))
     nodes, is_open, num_fresh = np.empty(16, np.int32), np.empty(16, np.bool_), 0
-    queue, changed, num_changed = np.empty(64, np.int32), np.empty(64, np.int32), 0
+    queue, num_queued = np.empty(64, np.int32), 0  # nodes to look at again, and why
+    offers, num_offers = np.empty((64, 2), np.int32), 0  # to nodes that only gain, from whom
+    changed, num_changed = np.empty(64, np.int32), 0  # nodes that differ one hop nearer
     best, best_key = np.empty(k, np.int32), np.empty(k, np.uint64)
     distance, too_far = 0, False
     while not too_far:
         distance += 1
-        num_queued, is_pending = 0, num_changed > 0
+        num_queued, num_offers, is_pending = 0, 0, num_changed > 0
         for i in range(num_fresh):
             if is_open[i]:
-                queue, num_queued = _push(queue, num_queued, nodes[i], is_queued)
-        for i in range(2 * len(inserted)):
-            node, other = inserted[i // 2, 2 * (i % 2)], inserted[i // 2, 2 - 2 * (i % 2)]
-            is_pending |= _reaches(other, distance - 1, old, fresh)
-            if fresh_of[node] < 0 and _gains(node, other, distance, old, fresh, by_hash, salt):
-                queue, num_queued = _push(queue, num_queued, node, is_queued)
+                queue, num_queued = _queue(queue, num_queued, nodes[i], why, LISTENS)
         for i in range(2 * len(removed)):
             node, other = removed[i // 2, 2 * (i % 2)], removed[i // 2, 2 - 2 * (i % 2)]
             is_pending |= _reaches(other, distance - 1, old, fresh)
             if fresh_of[node] < 0 and _loses(node, other, distance, old, fresh, False):
-                queue, num_queued = _push(queue, num_queued, node, is_queued)
+                queue, num_queued = _queue(queue, num_queued, node, why, LISTENS)
         for i in range(num_changed):
-            other = changed[i]
-            for place in range(start[other], start[other] + count[other]):
+            for place in range(start[changed[i]], start[changed[i]] + count[changed[i]]):
                 node = neighbours[place]
-                if is_queued[node]:
-                    continue
+                if old[2][node] < distance or why[node] == LISTENS:
+                    continue  # it was full before, as most are, or will listen anyway
                 if (
-                    fresh[2][fresh_of[node], k - 1] < 0
+                    _has_room(fresh[2][fresh_of[node]])
                     if fresh_of[node] >= 0
-                    else _gains(node, other, distance, old, fresh, by_hash, salt)
-                    or _loses(node, other, distance, old, fresh, True)
+                    else _loses(node, changed[i], distance, old, fresh, True)
                 ):
-                    queue, num_queued = _push(queue, num_queued, node, is_queued)
+                    queue, num_queued = _queue(queue, num_queued, node, why, LISTENS)
+                elif fresh_of[node] < 0 and _gains(
+                    node, changed[i], distance, old, fresh, by_hash, salt
+                ):
+                    queue, num_queued = _queue(queue, num_queued, node, why, GAINS)
+                    offers, num_offers = _note(offers, num_offers, node, changed[i])
+        for i in range(2 * len(inserted)):
+            node, other = inserted[i // 2, 2 * (i % 2)], inserted[i // 2, 2 - 2 * (i % 2)]
+            is_pending |= _reaches(other, distance - 1, old, fresh)
+            if why[node] == LISTENS or fresh_of[node] >= 0:
+                continue
+            if _gains(node, other, distance, old, fresh, by_hash, salt):
+                queue, num_queued = _queue(queue, num_queued, node, why, GAINS)
+                offers, num_offers = _note(offers, num_offers, node, other)
         if num_queued == 0 and not is_pending:
             break
-        num_changed = 0
+        while num_fresh + num_queued > len(nodes):
+            nodes, is_open = _longer(nodes), _longer(is_open)
+            fresh = (fresh_of, _longer(fresh[1]), _longer(fresh[2]))
+        if num_offers and distance > MAX_DISTANCE:
+            too_far = True
+            why[queue[:num_queued]] = NOTHING
+            break
+        num_changed, first_gain = 0, num_fresh
+        for i in range(num_queued):
+            if why[queue[i]] == GAINS:
+                nodes[num_fresh] = queue[i]
+                _copy_up_to(queue[i], distance, old, fresh, num_fresh)
+                num_fresh += 1
+        for row in range(first_gain, num_fresh):
+            fresh_of[nodes[row]] = row
+        for i in range(num_offers):
+            if why[offers[i, 0]] == GAINS:
+                _take(offers[i, 0], offers[i, 1], distance, old, fresh, by_hash, salt)
+        for row in range(first_gain, num_fresh):
+            _sort_last(fresh, row, distance)
+            changed, num_changed = _append_to(changed, num_changed, nodes[row])
+            # Whether neighbours have more to offer is for the next look to find out.
+            is_open[row] = old[1][nodes[row]].max() > distance or _has_room(fresh[2][row])
         for i in range(num_queued):
             node = queue[i]
-            is_queued[node] = False
+            if why[node] == GAINS:
+                why[node] = NOTHING
+                continue
+            why[node] = NOTHING
             seen[-1] += 1
             found, more = _listen_again(
                 node, distance, edges, old, fresh, seen, best, best_key, by_hash, salt
@@ -158,35 +201,67 @@ def _search(edges, old, scratch, inserted, removed, by_hash, salt):  # type: ign
             if is_same and fresh_of[node] < 0:
                 continue
             if fresh_of[node] < 0:
-                if num_fresh == len(nodes):
-                    nodes, is_open = _longer(nodes), _longer(is_open)
-                    fresh = (fresh_of, _longer(fresh[1]), _longer(fresh[2]))
                 nodes[num_fresh] = node
-                _copy_nearer(node, distance, old, fresh, num_fresh)
+                _copy_up_to(node, distance - 1, old, fresh, num_fresh)
                 fresh_of[node] = num_fresh
                 num_fresh += 1
             if not is_same:
-                if num_changed == len(changed):
-                    changed = _longer(changed)
-                changed[num_changed] = node
-                num_changed += 1
-            is_full = _append(fresh, fresh_of[node], distance, best, found)
-            holds_more = old[1][node].max() > distance  # which the fresh row may have to give up
-            is_open[fresh_of[node]] = holds_more or (more and not is_full)
-    for i in range(num_fresh):
-        fresh_of[nodes[i]] = -1
+                changed, num_changed = _append_to(changed, num_changed, node)
+            row = fresh_of[node]
+            _append(fresh, row, distance, best, found)
+            # What the old row holds farther away, the fresh one may have to give up.
+            is_open[row] = old[1][node].max() > distance or (more and _has_room(fresh[2][row]))
+        for row in range(num_fresh):
+            old[2][nodes[row]] = NEVER_FULL
+    for row in range(num_fresh):
+        fresh_of[nodes[row]] = -1
+        old[2][nodes[row]] = _full_at(old[1][nodes[row]])
     return num_fresh, too_far, nodes, fresh[1], fresh[2]
 
 
 @njit(cache=True)
-def _push(queue, num_queued, node, is_queued):  # type: ignore[no-untyped-def]
-    if is_queued[node]:
-        return queue, num_queued
-    is_queued[node] = True
-    if num_queued == len(queue):
-        queue = _longer(queue)
-    queue[num_queued] = node
-    return queue, num_queued + 1
+def _queue(queue, num_queued, node, why, reason):  # type: ignore[no-untyped-def]
+    """Queue a node once; the stronger reason counts."""
+    if why[node] == NOTHING:
+        queue, num_queued = _append_to(queue, num_queued, node)
+    why[node] = max(why[node], reason)
+    return queue, num_queued
+
+
+@njit(cache=True)
+def _append_to(array, length, value):  # type: ignore[no-untyped-def]
+    if length == len(array):
+        array = _longer(array)
+    array[length] = value
+    return array, length + 1
+
+
+@njit(cache=True)
+def _note(offers, num_offers, node, other):  # type: ignore[no-untyped-def]
+    if num_offers == len(offers):
+        offers = _longer(offers)
+    offers[num_offers, 0] = node
+    offers[num_offers, 1] = other
+    return offers, num_offers + 1
+
+
+@njit(cache=True)
+def _has_room(hops):  # type: ignore[no-untyped-def]
+    return hops[-1] == UNREACHED
+
+
+@njit(cache=True)
+def _full_at(hops):  # type: ignore[no-untyped-def]
+    """The distance beyond which a node takes nothing."""
+    return NEVER_FULL if hops[-1] == UNREACHED else hops[-1]
+
+
+@njit(cache=True)
+def _full_at_all(distance):  # type: ignore[no-untyped-def]
+    full_at = np.empty(len(distance), np.int16)
+    for node in range(len(distance)):
+        full_at[node] = _full_at(distance[node])
+    return full_at
 
 
 @njit(cache=True)
@@ -323,20 +398,63 @@ def _holds(old, node, distance, best, found):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _copy_nearer(node, distance, old, fresh, row):  # type: ignore[no-untyped-def]
+def _copy_up_to(node, distance, old, fresh, row):  # type: ignore[no-untyped-def]
     for slot in range(old[1].shape[1]):
-        is_nearer = 0 <= old[1][node, slot] < distance
-        fresh[1][row, slot] = old[0][node, slot] if is_nearer else UNREACHED
-        fresh[2][row, slot] = old[1][node, slot] if is_nearer else UNREACHED
+        is_near = 0 <= old[1][node, slot] <= distance
+        fresh[1][row, slot] = old[0][node, slot] if is_near else UNREACHED
+        fresh[2][row, slot] = old[1][node, slot] if is_near else UNREACHED
+
+
+@njit(cache=True)
+def _take(node, other, distance, old, fresh, by_hash, salt):  # type: ignore[no-untyped-def]
+    """Put what a neighbour offers into a row that ends at this distance, if it is good enough."""
+    row = fresh[0][node]
+    sources, hops = fresh[1][row], fresh[2][row]
+    k = len(hops)
+    offered, their_hops = _current(other, old, fresh)
+    for slot in range(k):
+        if not 0 <= their_hops[slot] < distance:
+            break
+        if their_hops[slot] < distance - 1:
+            continue
+        end = 0
+        while end < k and hops[end] != UNREACHED:
+            end += 1
+        if _is_among(sources, end, offered[slot]):
+            continue
+        if end < k:
+            sources[end], hops[end] = offered[slot], distance
+            continue
+        worst, worst_key = 0, np.uint64(0)
+        for mine in range(k):
+            if hops[mine] == distance:
+                key = mix(salt, node, sources[mine]) if by_hash else np.uint64(sources[mine])
+                if key >= worst_key:
+                    worst, worst_key = mine, key
+        key = mix(salt, node, offered[slot]) if by_hash else np.uint64(offered[slot])
+        if key < worst_key:
+            sources[worst] = offered[slot]
+
+
+@njit(cache=True)
+def _sort_last(fresh, row, distance):  # type: ignore[no-untyped-def]
+    """Bring what is at this distance, the last one so far, into the order of sources."""
+    hops = fresh[2][row]
+    first = 0
+    while hops[first] != distance:
+        first += 1
+    end = first
+    while end < len(hops) and hops[end] == distance:
+        end += 1
+    fresh[1][row, first:end].sort()
 
 
 @njit(cache=True)
 def _append(fresh, row, distance, best, found):  # type: ignore[no-untyped-def]
-    """Put what was found behind what is nearer; returns whether the row is full."""
+    """Put what was found behind what is nearer."""
     k = len(best)
     end = 0
     while end < k and fresh[2][row, end] >= 0:
         end += 1
     fresh[1][row, end : end + found] = best[:found]
     fresh[2][row, end : end + found] = distance
-    return end + found == k

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.changing_adjacency import ChangingAdjacency
 from nodepiece.tokenizer.context import sample_row
 from nodepiece.tokenizer.tokens import Salts
@@ -25,6 +25,47 @@ def context_of(
         rows,
     )
     return vocabulary.relation_tokens(rows)
+
+
+def nodes_with_other_relations(
+    adjacency: ChangingAdjacency, inserted: IntArray, removed: IntArray
+) -> IntArray:
+    """Nodes whose set of relations is not what it was, and maybe others: ascending ids.
+
+    inserted, removed: (num_facts, 3), which `adjacency` has by now, or lacks. A relation is new
+    to a node if it has no more edges there than were inserted, and gone if it has none. Of most
+    nodes a few edges tell that it is neither.
+    """
+    edges = (adjacency.start, adjacency.count, adjacency.relations)
+    kinds = adjacency.num_relations
+    new, num_new = np.unique(_ends(inserted, kinds), return_counts=True)
+    gone = np.unique(_ends(removed, kinds))
+    keys, at_most = np.concatenate([new, gone]), np.concatenate([num_new, 0 * gone])
+    return np.unique(_few(edges, keys, at_most, kinds))
+
+
+def _ends(facts: IntArray, num_relations: int) -> LongArray:
+    """Both ends of facts, each with the relation that leaves it, as node * relations + relation."""
+    head, relation, tail = facts.T.astype(np.int64)
+    forth, back = head * num_relations, tail * num_relations + num_relations // 2
+    return np.concatenate([forth + relation, back + relation])
+
+
+@njit(cache=True)
+def _few(edges, keys, at_most, num_relations):  # type: ignore[no-untyped-def]
+    """The nodes of those pairs of node and relation that have few edges."""
+    start, count, relations = edges
+    nodes, num_nodes = np.empty(len(keys), np.int32), 0
+    for i in range(len(keys)):
+        node, relation = keys[i] // num_relations, keys[i] % num_relations
+        num_found, place = 0, start[node]
+        while place < start[node] + count[node] and num_found <= at_most[i]:
+            num_found += relations[place] == relation
+            place += 1
+        if num_found <= at_most[i]:
+            nodes[num_nodes] = node
+            num_nodes += 1
+    return nodes[:num_nodes]
 
 
 @njit(cache=True)

@@ -11,7 +11,7 @@ from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, with_room
 from nodepiece.graph.changing_nearest import NearestTable, Rows
 from nodepiece.graph.nearest import UNREACHED, Distances, nearest_sources
-from nodepiece.tokenizer.changing_context import context_of
+from nodepiece.tokenizer.changing_context import context_of, nodes_with_other_relations
 from nodepiece.tokenizer.random_anchors import RandomTable
 from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable, tokenize_by
 from nodepiece.tokenizer.vocabulary import Vocabulary
@@ -92,8 +92,7 @@ class ChangingTokens:
         self.adjacency.remove(batch.removed)
         self.adjacency.insert(batch.added)
         anchors = self.nearest.changed_by(self.adjacency, batch.added, batch.removed)
-        ends = np.concatenate([batch.added[:, ::2].ravel(), batch.removed[:, ::2].ravel()])
-        touched = np.unique(ends)
+        touched = nodes_with_other_relations(self.adjacency, batch.added, batch.removed)
         context = context_of(touched, self.adjacency, self.vocabulary, self.salts)
         differs = (context != self.relations[touched]).any(axis=1)
         return (
