@@ -62,11 +62,13 @@ def train(
 ) -> None:
     """Train a model and evaluate it on the test facts.
 
-    Ctrl-C stops after the epoch, and --resume goes on from there to the same result.
+    Ctrl-C stops after the epoch, and --resume goes on from there to the same result. For several
+    GPUs: torchrun --nproc-per-node 4 -m nodepiece train EXPERIMENT.
     """
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.run_folder import CONFIG
     from nodepiece.tasks.train import command_line, train_experiment
+    from nodepiece.training.distribution import torchrun_rank
     from nodepiece.training.memory import keep_freed_memory
 
     if list_all:
@@ -77,9 +79,11 @@ def train(
         raise InputError("say which EXPERIMENT to train: a name of this list, or a TOML file")
     settings = load_experiment(experiment, overrides or ())
     folder = output or Path("runs") / settings.name
-    check_output(folder, marker=CONFIG, kind="run")
-    if not (resume or overwrite):
-        refuse_to_replace(folder)
+    is_first = torchrun_rank() == 0
+    if is_first:  # which makes the folder; who comes later would take it for an earlier run
+        check_output(folder, marker=CONFIG, kind="run")
+        if not (resume or overwrite):
+            refuse_to_replace(folder)
     keep_freed_memory()
     with EpochProgress(settings.training.epochs) as progress:
         watchers: tuple[Watcher, ...] = (progress,)
@@ -99,6 +103,8 @@ def train(
                 say=progress.say,
                 should_stop=should_stop,
             )
+    if not is_first:
+        return
     if metrics is None:
         again = command_line(
             experiment, folder, overrides=overrides or (), device=device, data=data, resume=True

@@ -1,0 +1,74 @@
+"""What two processes do for test_processes.py; torchrun starts them."""
+
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from tests.tasks.couples import couples, experiment
+
+from nodepiece.cli import main
+from nodepiece.settings import Experiment
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.runner import RunOptions, run_experiment
+from nodepiece.training.distribution import current_processes, join_processes
+
+CPU = torch.device("cpu")
+
+
+def sampled() -> Experiment:
+    """Long enough that what is random evens out."""
+    return experiment(
+        loss="self-adversarial",
+        epochs=8,
+        steps_per_epoch=40,
+        margin=3.0,
+        num_negatives=8,
+        learning_rate=0.005,
+    )
+
+
+def run(chosen: Experiment, folder: Path, **options: Any) -> dict[str, Any] | None:
+    task = LinkPrediction(chosen, couples())
+    return run_experiment(task, RunOptions(folder, CPU, **options))
+
+
+class StopsAfter:
+    """Asks for an end after so many epochs, in one process only."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+
+    def __call__(self) -> bool:
+        self.epochs -= 1
+        return current_processes().rank == 1 and self.epochs == 0
+
+
+def train_together(folder: Path) -> None:
+    run(sampled(), folder / "whole")
+    assert run(sampled(), folder / "resumed", should_stop=StopsAfter(3)) is None
+    run(sampled(), folder / "resumed", resume=True)
+    run(experiment(validate_every=3), folder / "against all")
+    run(experiment(task="relation-prediction"), folder / "relations")
+    facts, processes = np.arange(7, dtype=np.int32), current_processes()
+    mine = 10 * processes.part(facts).astype(np.float64)
+    collected = processes.collect(mine, len(facts))
+    assert collected.tolist() == [0, 10, 20, 30, 40, 50, 60]
+
+
+def train_by_command(folder: Path) -> None:
+    words = ["nodepiece", "train", str(folder / "experiment.toml"), "-o", str(folder / "command")]
+    with patch.object(sys, "argv", [*words, "--device", "cpu"]):
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    join_processes(CPU)
+    train_together(Path(sys.argv[1]))
+    train_by_command(Path(sys.argv[1]))
