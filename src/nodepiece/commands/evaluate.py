@@ -30,20 +30,27 @@ def evaluate(
     per_relation: Annotated[
         bool, typer.Option("--per-relation", help="Also for each relation apart.")
     ] = False,
+    baseline: Annotated[
+        bool,
+        typer.Option(
+            "--baseline", help="Judge what knows nothing of the model in its place, for comparison."
+        ),
+    ] = False,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
     """Judge a run by a split, as its task asks for.
 
     Link prediction ranks the head and the tail of every fact among all others, known facts left
-    out, relation prediction its relation.
+    out, relation prediction its relation; inductive link prediction ranks head and tail among nodes
+    drawn at random, several times, and among all.
     """
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
     opened = load(run, device=choose_device(device))
     with stage(f"judging {run} by its {split} split"):
-        report = opened.evaluate(split)
+        report = opened.evaluate_baseline(split) if baseline else opened.evaluate(split)
     if as_json:
         content = to_json(opened, report, split, with_details=per_relation)
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))

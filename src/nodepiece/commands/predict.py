@@ -27,6 +27,21 @@ def predict(
     tail: Annotated[
         str | None, typer.Option(metavar="NAME", help="The node that a fact leads to.")
     ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GRAPH",
+            help="Ask about another graph over the relations of training: a file, a folder with a "
+            "train file, or - (runs of inductive link prediction).",
+        ),
+    ] = None,
+    unseen_relations: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="Relations of GRAPH that training did not have: refuse, or the mean of all.",
+        ),
+    ] = "refuse",
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many answers.")] = 10,
     include_known: Annotated[
         bool,
@@ -39,10 +54,13 @@ def predict(
 
     The likeliest answers come first. Only the order of the scores has a meaning.
     """
+    from nodepiece.data.read import read_graph
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
     opened = load(run, device=choose_device(device))
+    if graph is not None:
+        opened = opened.on_graph(read_graph(graph), unseen_relations=unseen_relations)
     answers = opened.predict(
         head=head, relation=relation, tail=tail, top=top, include_known=include_known
     )

@@ -21,7 +21,8 @@ class Walks(nn.Module):
     """strength * log(floor + sum over lengths l of mix_l * chance to be there after l steps).
 
     Strength, mix and preferences depend on the relation asked for. A step goes to a neighbour
-    with a chance of preference(relation) / degree, where preferences are between 0 and 2.
+    with a chance of preference(relation) / degree, where preferences are between 0 and 2. The head
+    itself counts as not reached.
     """
 
     def __init__(self, dim: int, num_steps: int, *, generator: torch.Generator) -> None:
@@ -56,5 +57,6 @@ class Walks(nn.Module):
             heard = weighted_sum(said, weight, *edges.ends)  # (2 * num_nodes, batch)
             chance = heard.view(2, edges.num_nodes, -1).sum(dim=0)
             reached = reached + mix[step] * chance
+        reached = reached.scatter(0, heads[None], 0.0)  # to be back home is no answer
         strength = 1 + self.strength(asked)  # (batch, 1)
         return strength * (reached.T + self.log_floor.exp()).log()

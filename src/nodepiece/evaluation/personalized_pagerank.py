@@ -24,7 +24,9 @@ class PersonalizedPageRank:
     def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
         """(batch,), (batch,) -> (batch, num_nodes), whatever the relations: for `rank_links`."""
         distinct, place = np.unique(heads.cpu().numpy(), return_inverse=True)
-        chances = self.from_nodes(distinct)[:, place]
+        chances = self.from_nodes(distinct)
+        chances[distinct, np.arange(len(distinct))] = 0  # a node is no answer about itself
+        chances = chances[:, place]
         return torch.from_numpy(np.ascontiguousarray(chances.T)).to(heads.device)
 
     def from_nodes(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:

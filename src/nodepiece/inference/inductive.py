@@ -10,6 +10,8 @@ import torch
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import by_relations_of
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
+from nodepiece.errors import InputError
+from nodepiece.evaluation.report import Report
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.facts import FactRun, Question
@@ -30,6 +32,8 @@ class InductiveRun(FactRun):
         self.judge, self.dataset = task.judge, task.inference
 
     def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> Self:
+        if unseen_relations not in ("refuse", "mean"):
+            raise InputError(f"unseen_relations = {unseen_relations!r}; it is refuse or mean")
         known = self.task.graph
         relations = self.task.dataset.training.names.relations
         keeps = unseen_relations == "mean"
@@ -44,6 +48,12 @@ class InductiveRun(FactRun):
         """The vectors of the graph's nodes, computed at the first question."""
         with torch.no_grad():
             return self.model.encode(self.judge.view(self.model))
+
+    def evaluate_baseline(self, split: str = "test") -> Report:
+        """Personalized PageRank on the graph, from the head or tail that is given."""
+        if not len(self.dataset.part(split)):
+            raise InputError(f"{self.folder} has no {split} facts; choose another split")
+        return self.judge.judge_pagerank(split)
 
     def to(self, device: torch.device | str) -> Self:
         self.__dict__.pop("encoded", None)

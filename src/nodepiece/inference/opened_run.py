@@ -79,6 +79,10 @@ class Run:
             raise InputError(f"{self.folder} has no {split} facts; choose another split")
         return report
 
+    def evaluate_baseline(self, split: str = "test") -> Report:
+        """The same of a simple method that has learned nothing, where the task has one."""
+        raise InputError(f"there is no baseline for {self.experiment.task}; leave it out")
+
     def to(self, device: torch.device | str) -> Self:
         """The same run on another device."""
         self.model.to(device)
