@@ -1,7 +1,11 @@
 """Large scale-free graphs for measurements.
 
-    python benchmarks/generate.py --nodes 2500000 --edges 16000000 --relations 535 --seed 0 \\
+    python -m benchmarks.generate --nodes 2500000 --edges 16000000 --relations 535 --seed 0 \\
         -o graph.tsv
+    python -m benchmarks.generate --nodes 2500000 --edges 16000000 --relations 535 --seed 0 \\
+        --held-out 10000 -o graph-ogb
+
+The second one is a folder in the layout of OGB, with so many facts held out for valid and for test.
 
 Heads and tails are drawn by power laws: the most frequent tail is a hub of the wanted degree, and
 heads are spread more evenly, as in encyclopedic graphs, where many nodes say a few things each and
@@ -17,6 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from nodepiece.data.dataset import Dataset
+from nodepiece.data.ogb_write import write_ogb
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_file
 from nodepiece.graph.arrays import LongArray
@@ -155,23 +161,39 @@ def write_graph(graph: KnowledgeGraph, path: Path) -> None:
             )
 
 
+def hold_out(graph: KnowledgeGraph, num_held_out: int, name: str) -> Dataset:
+    """The last facts, which come in random order, for valid and for test."""
+    train, valid, test = np.split(
+        graph.triples, [graph.num_triples - 2 * num_held_out, graph.num_triples - num_held_out]
+    )
+    learned = KnowledgeGraph(train, graph.num_nodes, graph.num_relations)
+    return Dataset(name, learned, valid, test, {"valid": 0, "test": 0})
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write a large scale-free graph as a TSV file.")
+    parser = argparse.ArgumentParser(description="Write a large scale-free graph.")
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--edges", type=int, required=True)
     parser.add_argument("--relations", type=int, required=True)
     parser.add_argument("--hub-degree", type=int, help="of the largest hub; default: 1.9% of edges")
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--held-out", type=int, help="facts for valid and test: OGB's layout")
+    parser.add_argument("--negatives", type=int, default=500, help="for each fact held out")
     parser.add_argument("-o", "--out", type=Path, required=True)
     options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
     graph = generate_graph(
         options.nodes,
         options.edges,
         options.relations,
         hub_degree=options.hub_degree or round(HUB_SHARE * options.edges),
-        rng=np.random.default_rng(options.seed),
+        rng=rng,
     )
-    write_graph(graph, options.out)
+    if options.held_out:
+        dataset = hold_out(graph, options.held_out, options.out.name)
+        write_ogb(dataset, options.out, num_negatives=options.negatives, rng=rng)
+    else:
+        write_graph(graph, options.out)
     print(f"wrote {options.out}: {graph.num_triples:,} facts about {graph.num_nodes:,} nodes")
 
 

@@ -81,8 +81,10 @@ def is_fact(
     changed = facts[places // drawn.shape[1]]
     changed[:, column] = drawn.flat[places]
     keys = fact_keys(changed, graph.num_nodes, graph.num_relations)
-    nearest = np.searchsorted(known, keys).clip(max=len(known) - 1)
-    return known[nearest] == keys
+    order = np.argsort(keys)  # looked up in their order, most are found in the cache
+    nearest = np.empty_like(order)
+    nearest[order] = np.searchsorted(known, keys[order])
+    return known[nearest.clip(max=len(known) - 1)] == keys
 
 
 def save_arrays(path: Path, facts: IntArray, negatives: GivenNegatives | None = None) -> None:
