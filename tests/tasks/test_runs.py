@@ -371,4 +371,5 @@ def test_an_interrupted_run_on_a_gpu_ends_where_the_whole_one_does(
     run_experiment(task, options("parts", should_stop=stop_after(3)))
     run_experiment(task, options("parts", resume=True))
     for part, whole in zip(history(tmp_path / "parts"), history(tmp_path / "whole"), strict=True):
-        assert part == pytest.approx(whole, rel=1e-3)
+        # A resumed run records its step anew, and bfloat16 shows what that changes in rounding.
+        assert part == pytest.approx(whole, rel=5e-3 if kind == "mixed precision" else 1e-3)
