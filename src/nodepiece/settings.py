@@ -11,15 +11,21 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from nodepiece.decoders.class_model import ClassifierSettings
 from nodepiece.decoders.link_model import DecoderSettings
-from nodepiece.encoders.graph_layers import GraphLayerSettings
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
 from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.settings import TrainingSettings
 
-TASKS = ("link-prediction", "relation-prediction", "inductive-link-prediction")
+TASKS = (
+    "link-prediction",
+    "relation-prediction",
+    "inductive-link-prediction",
+    "node-classification",
+)
 Table = dict[str, Any]
 
 
@@ -29,12 +35,13 @@ class Experiment:
 
     name: str
     dataset: str  # the name of a benchmark, "countries", or a path
-    task: str = "link-prediction"  # what is ranked: nodes, or relations
+    task: str = "link-prediction"  # a name in TASKS
     seed: int = 0
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     graph: GraphLayerSettings = field(default_factory=GraphLayerSettings)
     decoder: DecoderSettings = field(default_factory=DecoderSettings)
+    classifier: ClassifierSettings = field(default_factory=ClassifierSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
 

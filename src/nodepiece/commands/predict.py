@@ -10,6 +10,7 @@ from rich.table import Table
 from nodepiece.commands.console import JsonOption, count, err, out
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.train import DeviceOption
+from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
     from nodepiece.inference.run import Prediction
@@ -26,6 +27,13 @@ def predict(
     ] = None,
     tail: Annotated[
         str | None, typer.Option(metavar="NAME", help="The node that a fact leads to.")
+    ] = None,
+    node: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A node whose classes are asked for (runs of node classification).",
+        ),
     ] = None,
     graph: Annotated[
         str | None,
@@ -52,7 +60,8 @@ def predict(
 ) -> None:
     """Complete a fact: give two of --head, --relation and --tail, and get the third.
 
-    The likeliest answers come first. Only the order of the scores has a meaning.
+    The likeliest answers come first. Only the order of the scores has a meaning. With --node,
+    the classes of a node and their probabilities.
     """
     from nodepiece.data.read import read_graph
     from nodepiece.inference.run import load
@@ -61,6 +70,11 @@ def predict(
     opened = load(run, device=choose_device(device))
     if graph is not None:
         opened = opened.on_graph(read_graph(graph), unseen_relations=unseen_relations)
+    if node is not None:
+        if head is not None or relation is not None or tail is not None:
+            raise InputError("--node asks for classes; leave out --head, --relation and --tail")
+        print_classes(node, opened.classify(node, top=top), as_json=as_json)
+        return
     answers = opened.predict(
         head=head, relation=relation, tail=tail, top=top, include_known=include_known
     )
@@ -76,11 +90,26 @@ def predict(
         err.print(f"{count(number, 'known answer')} left out; --include-known shows them")
 
 
-def answer_table(answers: "list[Prediction]", *, with_known: bool) -> Table:
+def print_classes(node: str, answers: "list[Prediction]", *, as_json: bool) -> None:
+    if as_json:
+        classes = [
+            {"name": answer.name, "probability": answer.score, "known": answer.is_known}
+            for answer in answers
+        ]
+        content = {"node": node, "classes": classes}
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    out.print(f"\n{node}", style="bold")
+    out.print(answer_table(answers, with_known=True, words=("class", "probability")))
+
+
+def answer_table(
+    answers: "list[Prediction]", *, with_known: bool, words: tuple[str, str] = ("answer", "score")
+) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", justify="right")
-    table.add_column("answer", overflow="fold")
-    table.add_column("score", justify="right")
+    table.add_column(words[0], overflow="fold")
+    table.add_column(words[1], justify="right")
     if with_known:
         table.add_column("known")
     for place, answer in enumerate(answers, start=1):

@@ -49,7 +49,10 @@ class Run:
         include_known: bool = False,
     ) -> list[Prediction]:
         """The likeliest answers to a fact with one part left out, best first, by name."""
-        raise InputError(f"{self.folder} is a run of {self.experiment.task}: it predicts no facts")
+        raise InputError(
+            f"{self.folder} is a run of {self.experiment.task}: it predicts no facts; ask for the "
+            "classes of a node"
+        )
 
     def known(
         self,
@@ -61,6 +64,13 @@ class Run:
     ) -> list[str]:
         """The answers that facts of the run state, by name: what `predict` leaves out."""
         return []
+
+    def classify(self, node: str, *, top: int = 10) -> list[Prediction]:
+        """The likeliest classes of a node, best first, by name."""
+        raise InputError(
+            f"{self.folder} is a run of {self.experiment.task}: it knows no classes of nodes; "
+            "give two of head, relation and tail"
+        )
 
     def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> "Run":
         """The same weights, asked about another graph over the relations of training.

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from nodepiece.errors import InputError
+from nodepiece.inference.classes import ClassRun
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Prediction, Run
@@ -21,6 +22,7 @@ RUNS: dict[str, Callable[..., Run]] = {  # what a run of each task answers with
     "link-prediction": LinkRun,
     "relation-prediction": LinkRun,
     "inductive-link-prediction": InductiveRun,
+    "node-classification": ClassRun,
 }
 
 

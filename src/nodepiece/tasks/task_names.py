@@ -5,12 +5,14 @@ from typing import Any
 from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.node_classification import NodeClassification
 from nodepiece.tasks.task import Task
 
 TASKS: dict[str, type[Task[Any]]] = {
     "link-prediction": LinkPrediction,
     "relation-prediction": LinkPrediction,
     "inductive-link-prediction": InductiveLinkPrediction,
+    "node-classification": NodeClassification,
 }
 
 

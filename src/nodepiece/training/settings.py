@@ -7,7 +7,9 @@ from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
 
 SCHEDULES = ("constant", "cosine", "step")
 PRECISIONS = ("float32", "tf32", "bfloat16")
-METRICS = ("mrr", "hits@1", "hits@3", "hits@10")  # the larger the better
+RANK_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")  # the larger the better
+CLASS_METRICS = ("roc_auc", "prc_auc", "hard_accuracy")  # the same, of node classification
+METRICS = (*RANK_METRICS, *CLASS_METRICS)
 
 
 @dataclass(frozen=True)

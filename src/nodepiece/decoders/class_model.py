@@ -1,0 +1,113 @@
+"""Node vectors and a linear layer put together: a model of which classes nodes belong to."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from nodepiece.encoders.arranged_edges import ArrangedEdges, arrange_edges
+from nodepiece.encoders.compgcn import CompGCN
+from nodepiece.encoders.graph_settings import GraphLayerSettings
+from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
+from nodepiece.encoders.parameters import Dropout, linear, phases, use_generator
+from nodepiece.errors import InputError
+
+RAREST = 1e-4  # frequency that a class is given at least, so that it can still be learned
+
+
+@dataclass(frozen=True)
+class ClassifierSettings:
+    """How node vectors become classes, and how much is known of them."""
+
+    label_share: float = 1.0  # of the labelled training nodes that are learned from, in (0, 1]
+    hidden_layers: int = 0  # linear layers with ReLU before the one that gives the classes
+    dropout: float = 0.0  # on the node vectors and after each hidden layer, in [0, 1)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.label_share <= 1:
+            raise InputError(f"classifier.label_share must be in (0, 1], got {self.label_share}")
+        if self.hidden_layers < 0:
+            raise InputError(
+                f"classifier.hidden_layers must be 0 or more, got {self.hidden_layers}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"classifier.dropout must be in [0, 1), got {self.dropout}")
+
+
+class ClassModel(nn.Module):
+    """The logits of every class, each a yes-no question of its own.
+
+    The relations of message passing are the relation pieces of the encoder, as published, or
+    vectors of their own where nodes are looked up.
+    """
+
+    edges: Tensor | None
+
+    def __init__(
+        self,
+        nodes: NodePieceEmbedding | LookupEmbedding,
+        edges: Tensor,  # (num_edges, 3) of the graph, inverses included
+        num_relations: int,  # direct and inverse
+        frequency: Tensor,  # (num_classes,) share of the training nodes that have each class
+        classifier: ClassifierSettings,
+        graph: GraphLayerSettings,
+        *,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        dim = nodes.embedding_dim
+        self.nodes, self.num_relations = nodes, num_relations
+        self.layers = CompGCN(dim, graph, generator=generator) if graph.layers else None
+        has_pieces = isinstance(nodes, NodePieceEmbedding)
+        self.own_relations = (
+            phases(num_relations, dim, generator=generator)
+            if self.layers is not None and not has_pieces
+            else None
+        )
+        self.hidden = nn.ModuleList(
+            linear(dim, dim, generator=generator) for _ in range(classifier.hidden_layers)
+        )
+        self.output = linear(dim, len(frequency), generator=generator)
+        start_at_frequency(self.output, frequency)
+        self.dropout = Dropout(classifier.dropout)
+        self.register_buffer("edges", edges if graph.layers else None, persistent=False)
+        self._arranged: ArrangedEdges | None = None
+        use_generator(self, generator)
+
+    def node_vectors(self) -> Tensor:
+        """(num_nodes, dim): every node, through the graph layers if there are any."""
+        vectors = self.nodes.all_nodes()
+        if self.layers is None:
+            return vectors
+        relations = self.own_relations
+        if isinstance(self.nodes, NodePieceEmbedding):
+            relations = self.nodes.tables.relations
+        return self.layers(vectors, relations, self._arranged_edges())[0]
+
+    def logits(self, nodes: Tensor, vectors: Tensor) -> Tensor:
+        """(batch,), (num_nodes, dim) from `node_vectors` -> (batch, num_classes)."""
+        hidden = self.dropout(embedding(nodes, vectors))
+        for layer in self.hidden:
+            hidden = self.dropout(layer(hidden).relu())
+        return self.output(hidden)
+
+    def _arranged_edges(self) -> ArrangedEdges:
+        """The edges in order: once, and again when the model changes its device."""
+        edges = cast(Tensor, self.edges)
+        if self._arranged is None or self._arranged.device != edges.device:
+            num_nodes = self.nodes.num_embeddings
+            self._arranged = arrange_edges(edges, num_nodes, self.num_relations)
+        return self._arranged
+
+
+def start_at_frequency(layer: nn.Linear, frequency: Tensor) -> None:
+    """Let a layer begin with each class as likely as it is frequent.
+
+    Nearly all of 465 classes are wrong for a node: from a bias of 0, the first hundreds of steps
+    would teach the model nothing else.
+    """
+    odds = frequency.clamp(RAREST, 1 - RAREST)
+    with torch.no_grad():
+        layer.bias.copy_(odds.log() - (1 - odds).log())

@@ -1,0 +1,62 @@
+"""A run of node classification, which says what classes a node has."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodepiece.data.labelled_graph import SPLITS
+from nodepiece.decoders.class_model import ClassModel
+from nodepiece.errors import InputError
+from nodepiece.inference.opened_run import Prediction, Run
+from nodepiece.tasks.node_classification import NodeClassification
+
+
+class ClassRun(Run):
+    """Node vectors are computed once, at the first question."""
+
+    model: ClassModel
+    task: NodeClassification
+
+    def __init__(self, folder: Path, task: NodeClassification, model: ClassModel) -> None:
+        super().__init__(folder, task, model)
+
+    @cached_property
+    def vectors(self) -> Tensor:
+        """(num_nodes, dim), in the order of the node names."""
+        with torch.no_grad():
+            return self.model.node_vectors()
+
+    def classify(self, node: str, *, top: int = 10) -> list[Prediction]:
+        """The likeliest classes of a node, best first; scores are probabilities.
+
+        What is known of the node is in the list too, and marked.
+        """
+        if top < 1:
+            raise InputError(f"top must be at least 1, got {top}")
+        node_id = self.task.dataset.names.node_id(node)
+        asked = torch.tensor([node_id], device=self.vectors.device)
+        with torch.no_grad():
+            found = self.model.logits(asked, self.vectors)[0].sigmoid().double().cpu().numpy()
+        known, classes = self._known(node_id), self.task.dataset.classes
+        order = np.argsort(-found, kind="stable")[:top]
+        return [
+            Prediction(classes[label], float(found[label]), label in known)
+            for label in order.tolist()
+        ]
+
+    def to(self, device: torch.device | str) -> Self:
+        self.__dict__.pop("vectors", None)
+        return super().to(device)
+
+    def _known(self, node_id: int) -> set[int]:
+        """The classes that labels of the run state, of any split."""
+        known: set[int] = set()
+        for part in SPLITS:
+            labels = self.task.dataset.labels[part]
+            nodes = labels.nodes[labels.classes[:, 0]]
+            known |= set(labels.classes[nodes == node_id, 1].tolist())
+        return known

@@ -1,0 +1,203 @@
+"""Node classification (section 4.3): which classes nodes have, learned from a share of them.
+
+The graph is seen whole; the labels of the training nodes, or of a random share of them, are known.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from nodepiece.data.dataset import Dataset
+from nodepiece.data.labelled_graph import SPLITS, LabelledGraph, NodeLabels
+from nodepiece.data.open import open_labelled
+from nodepiece.decoders.class_model import ClassModel
+from nodepiece.errors import InputError
+from nodepiece.evaluation.classification import ClassificationReport, judge_classes
+from nodepiece.evaluation.ranking import Progress
+from nodepiece.evaluation.report import Report
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.settings import Experiment
+from nodepiece.tasks.label_folder import read_label_folder, write_label_folder
+from nodepiece.tasks.run_folder import read_facts, write_facts
+from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tokenizer.tokens import TokenTable
+from nodepiece.training.classes import class_trainer
+from nodepiece.training.loop import Metrics
+from nodepiece.training.settings import CLASS_METRICS
+from nodepiece.training.trainer import Trainer
+
+
+@dataclass(frozen=True, eq=False)
+class NodeClassification:
+    """An experiment and a labelled graph; of its training labels those that are learned from."""
+
+    experiment: Experiment
+    dataset: LabelledGraph
+
+    @classmethod
+    def open(cls, experiment: Experiment, data: Path | None) -> Self:
+        dataset = open_labelled(experiment.dataset, data=data)
+        rng = np.random.default_rng(experiment.seed)
+        share = experiment.classifier.label_share
+        labels = dataset.labels | {"train": sample_labels(dataset.labels["train"], share, rng=rng)}
+        return cls(experiment, replace(dataset, labels=labels))
+
+    @classmethod
+    def read(cls, experiment: Experiment, folder: Path) -> Self:
+        graph = read_facts(folder).train
+        classes, labels = read_label_folder(folder, num_nodes=graph.num_nodes)
+        return cls(experiment, LabelledGraph(folder.name, graph, classes, labels))
+
+    @property
+    def graph(self) -> KnowledgeGraph:
+        return self.dataset.graph
+
+    def describe(self) -> str:
+        graph, labels = self.graph, self.dataset.labels
+        numbers = ", ".join(f"{len(labels[part].nodes):,} for {part}" for part in SPLITS)
+        unseen = sum(part.num_unseen for part in labels.values())
+        left_out = f"; {unseen:,} labelled nodes without facts are left out" if unseen else ""
+        return (
+            f"{self.dataset.name}: {graph.num_nodes:,} nodes, {graph.num_triples:,} facts, "
+            f"{len(self.dataset.classes):,} classes; labelled nodes: {numbers}{left_out}"
+        )
+
+    def check(self) -> None:
+        check_settings(self.experiment)
+        if not len(self.dataset.labels["train"].nodes):
+            raise InputError(f"{self.dataset.name} has no labelled training nodes; add some")
+        if self.experiment.training.validate_every and not len(self.dataset.labels["valid"].nodes):
+            raise InputError(
+                f"{self.dataset.name} has no labelled nodes for validation; add some, or set "
+                "training.validate_every = 0 to train without (and training.patience = 0)"
+            )
+
+    def write(self, folder: Path) -> None:
+        none = np.empty((0, 3), np.int32)
+        write_facts(Dataset(self.dataset.name, self.graph, none, none, {}), folder)
+        write_label_folder(self.dataset, folder)
+
+    def has_data_of(self, other: Self) -> bool:
+        mine, theirs = self.dataset, other.dataset
+        return (
+            np.array_equal(mine.graph.triples, theirs.graph.triples)
+            and mine.classes == theirs.classes
+            and all(
+                np.array_equal(mine.labels[part].nodes, theirs.labels[part].nodes)
+                and np.array_equal(mine.labels[part].classes, theirs.labels[part].classes)
+                for part in SPLITS
+            )
+        )
+
+    def build_model(self, table: TokenTable) -> ClassModel:
+        experiment = self.experiment
+        generator = torch.Generator().manual_seed(experiment.seed)
+        return ClassModel(
+            build_nodes(experiment, table, generator=generator),
+            torch.tensor(with_inverses(self.graph)),
+            2 * self.graph.num_relations,
+            self.class_frequency(),
+            experiment.classifier,
+            experiment.graph,
+            generator=generator,
+        )
+
+    def class_frequency(self) -> torch.Tensor:
+        """The share of the training nodes that have each class: (num_classes,)."""
+        train, num_classes = self.dataset.labels["train"], len(self.dataset.classes)
+        counts = np.bincount(train.classes[:, 1], minlength=num_classes)
+        return torch.tensor(counts / max(1, len(train.nodes)), dtype=torch.float32)
+
+    def make_trainer(self, model: ClassModel, *, generator: torch.Generator) -> Trainer[Any]:
+        labels = self.dataset.labels["train"]
+        return class_trainer(model, labels, self.experiment.training, generator=generator)
+
+    def before_epoch(
+        self, model: ClassModel, table: TokenTable, epoch: int, *, generator: torch.Generator
+    ) -> None:
+        refresh_tokens(model.nodes, self.experiment, table, epoch, generator=generator)
+
+    def validate(self, model: ClassModel) -> Metrics:
+        """Of the validation nodes and, to see the gap, of as many training nodes: train_..."""
+        valid, train = self.dataset.labels["valid"], self.dataset.labels["train"]
+        some = np.arange(min(len(train.nodes), len(valid.nodes)), dtype=np.int32)
+        found, seen = self.judge(model, valid, train.only(some))
+        gap = {f"train_{name}": value for name, value in seen.scores().items()}
+        return {**found.scores(), **gap}
+
+    def evaluate(
+        self, model: ClassModel, split: str, *, progress: Progress | None = None
+    ) -> Report | None:
+        if split not in SPLITS:
+            raise InputError(f"there is no split {split!r}; it is one of {', '.join(SPLITS)}")
+        labels = self.dataset.labels[split]
+        if not len(labels.nodes):
+            return None
+        (report,) = self.judge(model, labels)
+        return report.named(self.dataset.classes)
+
+    def judge(self, model: ClassModel, *parts: NodeLabels) -> list[ClassificationReport]:
+        """Some sets of labels, by node vectors that are computed once."""
+        model.eval()
+        with torch.no_grad():
+            vectors = model.node_vectors()
+            return [self._judge(model, vectors, labels) for labels in parts]
+
+    def _judge(
+        self, model: ClassModel, vectors: torch.Tensor, labels: NodeLabels
+    ) -> ClassificationReport:
+        nodes = torch.tensor(labels.nodes.astype(np.int64)).to(vectors.device)
+        truth = torch.zeros(len(nodes), len(self.dataset.classes), dtype=torch.bool)
+        row, column = torch.tensor(labels.classes.astype(np.int64)).T
+        truth[row, column] = True
+        probabilities = model.logits(nodes, vectors).sigmoid()
+        return judge_classes(probabilities, truth.to(vectors.device))
+
+    def remarks(self) -> dict[str, Any]:
+        """How much was learned from, and judged by."""
+        labels, train = self.dataset.labels, self.dataset.labels["train"]
+        return {
+            "label_share": self.experiment.classifier.label_share,
+            "labelled_nodes": {part: len(labels[part].nodes) for part in SPLITS},
+            "labels": {part: len(labels[part].classes) for part in SPLITS},
+            "classes": len(self.dataset.classes),
+            "classes_seen_in_training": len(np.unique(train.classes[:, 1])),
+        }
+
+
+def sample_labels(labels: NodeLabels, share: float, *, rng: np.random.Generator) -> NodeLabels:
+    """A random share of the nodes, at least one, in the order of the file."""
+    number = len(labels.nodes)
+    if not number:
+        return labels
+    chosen = rng.choice(number, size=max(1, round(share * number)), replace=False)
+    return labels.only(np.sort(chosen).astype(np.int32))
+
+
+def check_settings(experiment: Experiment) -> None:
+    """Refuse what would do nothing, or cannot work, where classes are learned."""
+    training, graph = experiment.training, experiment.graph
+    for is_wrong, sentence in (
+        (
+            training.loss != "binary-cross-entropy",
+            'every class is a yes-no question; set training.loss = "binary-cross-entropy"',
+        ),
+        (
+            training.validate_every > 0 and training.metric not in CLASS_METRICS,
+            f"training.metric = {training.metric!r} is of ranks; it is one of "
+            f"{', '.join(CLASS_METRICS)} here",
+        ),
+        (
+            graph.layers > 0 and graph.kind != "compgcn",
+            'message passing is by CompGCN here; set graph.kind = "compgcn"',
+        ),
+        (
+            training.relation_weight > 0 or training.regularization > 0,
+            "training.relation_weight and regularization do nothing here; set them to 0",
+        ),
+    ):
+        if is_wrong:
+            raise InputError(f"node classification: {sentence}")

@@ -1,0 +1,65 @@
+"""A class model brought together with the labelled nodes and its loss."""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodepiece.data.labelled_graph import NodeLabels
+from nodepiece.decoders.class_model import ClassModel
+from nodepiece.training.losses import binary_cross_entropy_all
+from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.trainer import Trainer
+
+
+class LabelBatch(NamedTuple):
+    """Nodes and all their classes."""
+
+    nodes: Tensor  # (num_labelled,)
+    classes: Tensor  # (2, num_labels) rows of the batch and class ids
+
+
+class LabelBatches:
+    """All labelled nodes in one batch, every epoch the same: message passing needs all nodes."""
+
+    num_batches = 1
+    capacity = 0
+
+    def __init__(self, labels: NodeLabels, device: torch.device) -> None:
+        nodes = torch.tensor(labels.nodes.astype(np.int64)).to(device)
+        classes = torch.tensor(labels.classes.T.astype(np.int64)).to(device)
+        self.batch = LabelBatch(nodes, classes)
+
+    def reserve(self, capacity: int) -> None:
+        pass
+
+    def start_epoch(self, *, generator: torch.Generator) -> bool:
+        return False
+
+    def take(self, step: Tensor) -> LabelBatch:
+        return self.batch
+
+
+def class_trainer(
+    model: ClassModel,
+    labels: NodeLabels,
+    settings: TrainingSettings,
+    *,
+    generator: torch.Generator,
+) -> Trainer[LabelBatch]:
+    """One step an epoch, over all labelled nodes, as published."""
+    return Trainer(
+        model,
+        LabelBatches(labels, generator.device),
+        partial(loss_of_labels, model, smoothing=settings.smoothing),
+        settings,
+        generator=generator,
+    )
+
+
+def loss_of_labels(model: ClassModel, batch: LabelBatch, *, smoothing: float) -> Tensor:
+    """Binary cross-entropy over nodes and classes."""
+    scores = model.logits(batch.nodes, model.node_vectors()).float()
+    return binary_cross_entropy_all(scores, batch.classes, smoothing=smoothing)
