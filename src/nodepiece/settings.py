@@ -63,6 +63,14 @@ def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experi
     return _build(Experiment, table, str(source), ())
 
 
+def with_overrides(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
+    """The experiment with settings changed as on the command line, such as "training.epochs=5"."""
+    table = tomllib.loads(to_toml(experiment))
+    for override in overrides:
+        table = _merge(table, _parse_override(override))
+    return _build(Experiment, table, "--set", ())
+
+
 def experiment_names() -> list[str]:
     """The experiments that come with nodepiece."""
     folder = files("nodepiece") / "experiments"
