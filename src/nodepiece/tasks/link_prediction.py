@@ -61,6 +61,7 @@ class LinkPrediction:
 
     def check(self) -> None:
         check_validation(self.experiment, self.dataset)
+        refuse_inductive_knobs(self.experiment)
         _ = self.judge  # refuses candidates that the dataset does not have
 
     def write(self, folder: Path) -> None:
@@ -129,6 +130,18 @@ def check_validation(experiment: Experiment, dataset: Dataset) -> None:
             f"dataset {dataset.name} has no validation facts; add some, or set "
             "training.validate_every = 0 to train without (and training.patience = 0)"
         )
+
+
+def refuse_inductive_knobs(experiment: Experiment) -> None:
+    for knob, is_set in (
+        ("decoder.walk_steps", experiment.decoder.walk_steps > 0),
+        ("training.hide_targets", experiment.training.hide_targets),
+    ):
+        if is_set:
+            raise InputError(
+                f"{knob} is for inductive-link-prediction and would do nothing in "
+                f"{experiment.task}; leave it out"
+            )
 
 
 def is_same_dataset(one: Dataset, other: Dataset) -> bool:

@@ -1,0 +1,154 @@
+"""One set of weights over any graph, on five people: hidden edges, walks, unseen relations."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from nodepiece.decoders.inductive_model import InductiveModel
+from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.walks import Walks
+from nodepiece.encoders.arranged_edges import arrange_edges
+from nodepiece.encoders.graph_settings import GraphLayerSettings
+from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
+from nodepiece.encoders.node_embedding import EncoderSettings
+from nodepiece.encoders.pieces import count_pieces
+from nodepiece.errors import InputError
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.tokenizer.settings import TokenizerSettings
+
+# 0 --a--> 1 --a--> 2, 0 --a--> 3, 3 --b--> 4, 4 --b--> 0
+FACTS = np.array([[0, 0, 1], [1, 0, 2], [0, 0, 3], [3, 1, 4], [4, 1, 0]])
+GRAPH = KnowledgeGraph(FACTS, 5, 2)
+SETTINGS = TokenizerSettings(anchors_per_node=0, relations_per_node=3)
+DIM = 8
+
+
+def model(kind: str = "mlp", *, walk_steps: int = 0, layers: int = 2) -> InductiveModel:
+    table = tokenize_by_relations(GRAPH, SETTINGS, 2, rng=np.random.default_rng(0))
+    made = InductiveModel(
+        count_pieces(table),
+        EncoderSettings(kind, DIM, 16, layers=1, heads=2),
+        GraphLayerSettings(kind="compgcn", layers=layers, attention_heads=2),
+        DecoderSettings("distmult", walk_steps=walk_steps),
+        generator=torch.Generator().manual_seed(0),
+    )
+    return made.eval()
+
+
+def view(made: InductiveModel, graph: KnowledgeGraph = GRAPH) -> GraphView:
+    table = tokenize_by_relations(graph, SETTINGS, 2, rng=np.random.default_rng(0))
+    return made.look_at(graph, table)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "transformer", "gated-sum"])
+@pytest.mark.parametrize("walk_steps", [0, 2])
+def test_hidden_facts_are_as_if_they_were_not_there(kind: str, walk_steps: int) -> None:
+    made = model(kind, walk_steps=walk_steps)
+    whole = view(made)
+    hidden = torch.tensor([2, 9])  # 0 --a--> 3, and the inverse of 4 --b--> 0
+    rest = torch.tensor(with_inverses(KnowledgeGraph(FACTS[[0, 1, 3]], 5, 2)))
+    without = replace(whole, edges=arrange_edges(rest, 5, 4))
+
+    found = made.encode(whole, whole.weights_without(hidden))
+    expected = made.encode(without)
+
+    torch.testing.assert_close(found.nodes, expected.nodes)
+    heads, relations = torch.tensor([0, 3]), torch.tensor([0, 3])
+    torch.testing.assert_close(
+        made.score_all_tails(heads, relations, found),
+        made.score_all_tails(heads, relations, expected),
+    )
+
+
+def test_another_graph_needs_no_other_weights_and_its_node_ids_mean_nothing() -> None:
+    made = model(walk_steps=2)
+    order = np.array([3, 1, 4, 0, 2])  # node n is now called order[n]
+    moved = FACTS.copy()
+    moved[:, 0], moved[:, 2] = order[FACTS[:, 0]], order[FACTS[:, 2]]
+    here, there = made.encode(view(made)), made.encode(view(made, KnowledgeGraph(moved, 5, 2)))
+    torch.testing.assert_close(there.nodes[torch.tensor(order)], here.nodes)
+    scores_here = made.score_all_tails(torch.tensor([0]), torch.tensor([1]), here)
+    head = torch.tensor([int(order[0])])
+    scores_there = made.score_all_tails(head, torch.tensor([1]), there)
+    torch.testing.assert_close(scores_there[:, torch.tensor(order)], scores_here)
+
+
+def test_factorized_and_plain_encoders_agree() -> None:
+    made = model()
+    seen = view(made)
+    assert seen.bags is not None
+    plain = replace(seen, bags=None)
+    torch.testing.assert_close(made.encode(seen).nodes, made.encode(plain).nodes)
+
+
+def test_unseen_relations_are_the_mean_of_the_seen() -> None:
+    """Node 1 has the pieces c and the inverse of a, and c is not known."""
+    made = model(layers=0)
+    strange = FACTS.copy()
+    strange[1, 1] = 2  # 1 --c--> 2
+    there = made.encode(view(made, KnowledgeGraph(strange, 5, 3)))
+    known = made.tables.relations
+    mean, mean_of_inverses = known[:2].mean(dim=0), known[2:].mean(dim=0)
+    expected = torch.stack([known[0], known[1], mean, known[2], known[3], mean_of_inverses])
+    torch.testing.assert_close(there.relations, expected)
+    pieces = torch.cat([mean, known[2], made.tables.relation_padding[0]])
+    hidden = made.encoder.hidden(pieces).relu()
+    torch.testing.assert_close(there.nodes[1], made.encoder.output(hidden))
+
+
+def test_relations_of_a_graph_are_found_in_a_view() -> None:
+    strange = FACTS.copy()
+    strange[4, 1] = 4
+    seen = view(model(), KnowledgeGraph(strange, 5, 5))  # two known, three more: one unseen
+    rows = [seen.relation_row(relation, 5) for relation in range(10)]
+    assert rows == [0, 1, 2, 2, 2, 3, 4, 5, 5, 5]
+    plain = view(model())
+    assert [plain.relation_row(relation, 2) for relation in range(4)] == [0, 1, 2, 3]
+
+
+def test_anchors_are_refused() -> None:
+    counts = replace(
+        count_pieces(tokenize_by_relations(GRAPH, SETTINGS, 2, rng=np.random.default_rng(0))),
+        anchors_per_node=1,
+    )
+    with pytest.raises(InputError, match="anchors belong to one graph"):
+        InductiveModel(
+            counts,
+            EncoderSettings(dim=DIM),
+            GraphLayerSettings(),
+            DecoderSettings(),
+            generator=torch.Generator(),
+        )
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_walks_are_what_a_walker_finds_step_by_step(is_hidden: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    walks = Walks(DIM, 3, generator=generator)
+    relations = torch.randn(4, DIM, generator=generator)
+    edges = torch.tensor(with_inverses(GRAPH))
+    weight = torch.ones(len(edges))
+    if is_hidden:
+        weight[[1, 6]] = 0
+    heads, asked = torch.tensor([0, 4, 0]), relations[[1, 0, 2]]
+    found = walks(heads, asked, relations, arrange_edges(edges, 5, 4), weight)
+
+    visible = edges[weight > 0]
+    for row, (head, query) in enumerate(zip(heads.tolist(), asked, strict=True)):
+        chance = torch.zeros(5)
+        chance[head] = 1
+        reached = torch.zeros(5)
+        mix = torch.nn.functional.softplus(walks.mix(query))
+        for step in range(3):
+            preference = 2 * (relations @ walks.prefer[step](query) / DIM**0.5).sigmoid()
+            after = torch.zeros(5)
+            for node, relation, neighbour in visible.tolist():  # the node hears its neighbour
+                degree = (visible[:, 0] == neighbour).sum()
+                after[node] += chance[neighbour] * preference[relation] / degree
+            chance = after
+            reached += mix[step] * chance
+        reached[head] = 0
+        expected = (1 + walks.strength(query)) * (reached + walks.log_floor.exp()).log()
+        torch.testing.assert_close(found[row], expected)

@@ -1,0 +1,83 @@
+"""Ranking against nodes drawn at random, beside doing it by hand."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nodepiece.errors import InputError
+from nodepiece.evaluation.draws import draw_negatives, rank_in_draws, report_draws
+from nodepiece.evaluation.known_answers import known_tails
+from nodepiece.evaluation.ranking import LinkRanks
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+
+NUM_NODES, NUM_RELATIONS = 30, 3
+
+
+def random_facts(number: int, seed: int = 0) -> IntArray:
+    limits = (NUM_NODES, NUM_RELATIONS, NUM_NODES)
+    facts = np.random.default_rng(seed).integers(limits, size=(number, 3))
+    return np.unique(facts, axis=0).astype(np.int32)
+
+
+def queries_of(facts: IntArray) -> IntArray:
+    return with_inverses(KnowledgeGraph(facts, NUM_NODES, NUM_RELATIONS))
+
+
+def test_negatives_are_uniform_over_the_nodes_that_are_no_answers() -> None:
+    facts = random_facts(150)
+    known, queries = known_tails(facts, NUM_NODES, NUM_RELATIONS), queries_of(facts)
+    drawn = draw_negatives(queries, known, (40, 25), rng=np.random.default_rng(1))
+    assert drawn.shape == (len(queries), 40, 25)
+    for (head, relation, _), negatives in zip(queries, drawn, strict=True):
+        is_same = (queries[:, 0] == head) & (queries[:, 1] == relation)
+        others = np.setdiff1d(np.arange(NUM_NODES), queries[is_same, 2])
+        counts = np.bincount(negatives.ravel(), minlength=NUM_NODES)
+        assert counts.sum() == counts[others].sum() == 1000
+        expected = 1000 / len(others)
+        assert (np.abs(counts[others] - expected) < 6 * np.sqrt(expected)).all()
+
+
+def test_nothing_can_be_drawn_where_every_node_is_an_answer() -> None:
+    facts = np.array([[0, 0, tail] for tail in range(NUM_NODES)], np.int32)
+    known = known_tails(facts, NUM_NODES, NUM_RELATIONS)
+    with pytest.raises(InputError, match=r"all nodes are known answers to \[0, 0\]"):
+        draw_negatives(facts, known, (1, 5), rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("memory_budget", [1, 2**20])
+def test_ranks_are_those_counted_one_by_one(memory_budget: int) -> None:
+    facts = random_facts(40)
+    known, queries = known_tails(facts, NUM_NODES, NUM_RELATIONS), queries_of(facts)
+    table = np.random.default_rng(2).integers(5, size=(NUM_NODES, 6, NUM_NODES))  # many ties
+    negatives = draw_negatives(queries, known, (3, 7), rng=np.random.default_rng(3))
+
+    def score(heads: Tensor, relations: Tensor) -> Tensor:
+        return torch.tensor(table)[heads, relations].float()
+
+    draws = rank_in_draws(score, facts, negatives, known, memory_budget=memory_budget, device="cpu")
+
+    for draw, ranks in enumerate(draws):
+        found = np.concatenate([ranks.tail, ranks.head])
+        for row, (head, relation, tail) in enumerate(queries):
+            scores = table[head, relation]
+            others = scores[negatives[row, draw]]
+            true = scores[tail]
+            assert found[row] == 1 + (others > true).sum() + (others == true).sum() / 2
+        np.testing.assert_array_equal(ranks.relation, facts[:, 1])
+
+
+def test_a_report_is_the_mean_over_draws_and_how_far_they_are_apart() -> None:
+    relation = np.array([0], np.int32)
+    draws = [
+        LinkRanks(np.array([1.0]), np.array([2.0]), relation),
+        LinkRanks(np.array([11.0]), np.array([2.0]), relation),
+    ]
+    report = report_draws(draws)
+    assert report.scores["hits@10"] == 0.75  # all of the first draw, half of the second
+    assert report.parts["head"]["hits@10"] == 0.5
+    assert report.parts["tail"]["hits@10"] == 1
+    assert report.scores["count"] == 2
+    assert report.parts["spread"]["hits@10"] == pytest.approx(np.sqrt(0.125))  # of 1 and 1/2
+    assert report_draws(draws[:1]).parts["spread"]["hits@10"] == 0

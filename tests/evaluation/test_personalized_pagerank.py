@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+import torch
+
+from nodepiece.evaluation.personalized_pagerank import walk_over
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+
+
+def random_graph(seed: int) -> KnowledgeGraph:
+    rng = np.random.default_rng(seed)
+    facts = np.unique(rng.integers((20, 2, 20), size=(25, 3)), axis=0)  # some nodes have none
+    return KnowledgeGraph(facts, 20, 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chances_solve_the_equation_of_personalized_pagerank(seed: int) -> None:
+    graph = random_graph(seed)
+    adjacency = np.zeros((20, 20))
+    for head, _, tail in graph.triples:
+        adjacency[head, tail] += 1
+        adjacency[tail, head] += 1
+    walk = adjacency / np.maximum(adjacency.sum(axis=1, keepdims=True), 1)
+    expected = 0.15 * np.linalg.inv(np.eye(20) - 0.85 * walk.T)
+    found = walk_over(graph).from_nodes(np.arange(20))
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_scores_are_the_same_for_every_relation_and_nothing_for_the_head_itself() -> None:
+    """0 - 1 - 2, and 3 is far from all."""
+    graph = KnowledgeGraph(np.array([[0, 0, 1], [1, 1, 2]]), 4, 2)
+    scores = walk_over(graph).score_tails(torch.tensor([0, 2, 0]), torch.tensor([0, 1, 3]))
+    assert scores.shape == (3, 4)
+    assert torch.equal(scores[0], scores[2])
+    assert scores[0, 1] > scores[0, 2] > 0
+    assert scores[0, 0] == scores[0, 3] == scores[1, 2] == 0
