@@ -26,6 +26,7 @@ class DecoderSettings:
 
     kind: str = "rotate"  # a name in DECODERS
     query_dropout: float = 0.0  # on heads that are scored against all nodes, in [0, 1)
+    start_range: float = 0.0  # anchors (or nodes) and relations start uniform in +-this; 0: Xavier
     node_norm: bool = False  # BatchNorm on the node vectors
     walk_steps: int = 0  # inductive: longest walks from the head that add to scores; 0: none
     unit_relations: bool = False  # relations back to unit modulus after each step, as published
@@ -37,6 +38,8 @@ class DecoderSettings:
             raise InputError(f"decoder.query_dropout must be in [0, 1): {self.query_dropout}")
         if self.walk_steps < 0:
             raise InputError(f"decoder.walk_steps must be 0 or more, got {self.walk_steps}")
+        if not self.start_range >= 0:
+            raise InputError(f"decoder.start_range must be 0 or more, got {self.start_range}")
         if self.unit_relations and not DECODERS[self.kind].is_complex:
             raise InputError(f"decoder.unit_relations: {self.kind} has no complex relations")
 
@@ -69,8 +72,11 @@ class LinkModel(nn.Module):
             self.own_relations = None
         else:
             self.own_relations = phases(num_relations, relation_dim, generator=generator)
-        if not decoder.kind.startswith("rotate"):  # phases are for rotations alone
+        self.has_phases = decoder.kind.startswith("rotate")  # they are for rotations alone
+        if not self.has_phases:
             nn.init.xavier_uniform_(self.relation_vectors(), generator=generator)
+        if decoder.start_range:
+            self._start_in(decoder.start_range, generator)
         self.layers = nn.ModuleList(
             GraphLayer(dim, graph, generator=generator) for _ in range(graph.layers)
         )
@@ -88,6 +94,15 @@ class LinkModel(nn.Module):
         if isinstance(self.nodes, NodePieceEmbedding) and self.own_relations is None:
             return self.nodes.tables.relations
         return cast(Tensor, self.own_relations)
+
+    def _start_in(self, largest: float, generator: torch.Generator) -> None:
+        """How OGB's models start; rotations keep their uniform angles."""
+        nodes = self.nodes
+        tables = [nodes.vectors if isinstance(nodes, LookupEmbedding) else nodes.tables.anchors]
+        if not self.has_phases:
+            tables.append(cast(nn.Parameter, self.relation_vectors()))
+        for table in tables:
+            nn.init.uniform_(table, -largest, largest, generator=generator)
 
     def after_step(self) -> None:
         """What the settings ask of the weights, whatever the optimizer made of them."""
