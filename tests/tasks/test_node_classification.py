@@ -1,0 +1,190 @@
+"""Classes learned from the graph, on sixty people in twelve towns."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.tasks.professions import EXPERIMENT, experiment, professions
+
+from nodepiece.data.labelled_graph import LabelledGraph
+from nodepiece.decoders.class_model import ClassifierSettings
+from nodepiece.encoders.graph_settings import GraphLayerSettings
+from nodepiece.encoders.node_embedding import EncoderSettings
+from nodepiece.errors import InputError
+from nodepiece.inference.classes import ClassRun
+from nodepiece.inference.run import load
+from nodepiece.settings import Experiment
+from nodepiece.tasks.node_classification import NodeClassification, sample_labels
+from nodepiece.tasks.runner import RunOptions, run_experiment
+
+
+def run(
+    chosen: Experiment, folder: Path, *, dataset: LabelledGraph | None = None, **options: Any
+) -> dict[str, Any] | None:
+    run_options = RunOptions(folder, torch.device(options.pop("device", "cpu")), **options)
+    return run_experiment(NodeClassification(chosen, dataset or professions()), run_options)
+
+
+def finished(chosen: Experiment, folder: Path, **options: Any) -> dict[str, Any]:
+    metrics = run(chosen, folder, **options)
+    assert metrics is not None
+    return metrics
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "history.jsonl").read_text().splitlines()
+    return [{**json.loads(line), "seconds": 0} for line in lines]
+
+
+def test_classes_that_follow_from_the_graph_are_learned(tmp_path: Path) -> None:
+    metrics = finished(experiment(epochs=120, validate_every=20), tmp_path / "run")
+    assert metrics["hard_accuracy"] >= 0.9 and metrics["roc_auc"] >= 0.98
+    assert metrics["labelled_nodes"] == {"train": 30, "valid": 15, "test": 15}
+    assert metrics["classes"] == metrics["classes_seen_in_training"] == 3
+    opened = load(tmp_path / "run")
+    assert isinstance(opened, ClassRun)
+    assert opened.evaluate("test").scores["hard_accuracy"] == metrics["hard_accuracy"]
+    truth = opened.task.dataset.labels["train"]
+    best = opened.classify("person 0", top=3)
+    assert [answer.score for answer in best] == sorted((a.score for a in best), reverse=True)
+    stated = {
+        opened.task.dataset.classes[label] for position, label in truth.classes if not position
+    }
+    assert {answer.name for answer in best if answer.is_known} == stated
+    assert {answer.name for answer in best if answer.score > 0.5} == stated
+
+
+def test_vectors_of_single_nodes_do_not_generalize(tmp_path: Path) -> None:
+    """The MLP baseline of the paper: it knows the training nodes by heart and no others."""
+    chosen = replace(
+        experiment(epochs=60, validate_every=60, metric="roc_auc"),
+        encoder=EncoderSettings(kind="lookup", dim=16),
+        graph=GraphLayerSettings(),
+        classifier=ClassifierSettings(hidden_layers=2),
+    )
+    metrics = finished(chosen, tmp_path / "run")
+    last = history(tmp_path / "run")[-1]
+    assert last["valid_train_hard_accuracy"] >= 0.9
+    assert metrics["hard_accuracy"] <= 0.6
+
+
+def test_compgcn_runs_on_vectors_of_single_nodes_too(tmp_path: Path) -> None:
+    chosen = replace(experiment(), encoder=EncoderSettings(kind="lookup", dim=16))
+    metrics = finished(chosen, tmp_path / "run")
+    assert metrics["vocabulary"]["anchors"] == 0 and metrics["epochs"] == 6
+
+
+def test_an_interrupted_run_ends_where_the_whole_one_does(tmp_path: Path) -> None:
+    finished(experiment(), tmp_path / "whole")
+    asked = iter(range(1, 100))
+    assert run(experiment(), tmp_path / "run", should_stop=lambda: next(asked) == 3) is None
+    finished(experiment(), tmp_path / "run", resume=True)
+    for name in ("model.safetensors", "labels/train_nodes.npy"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert history(tmp_path / "run") == history(tmp_path / "whole")
+
+
+def test_train_and_validation_are_told_every_few_epochs(tmp_path: Path) -> None:
+    finished(experiment(), tmp_path / "run")
+    records = history(tmp_path / "run")
+    told = [record["epoch"] for record in records if "valid_hard_accuracy" in record]
+    assert told == [2, 4, 6]
+    for name in ("roc_auc", "prc_auc", "hard_accuracy"):
+        assert f"valid_{name}" in records[-1] and f"valid_train_{name}" in records[-1]
+
+
+def test_a_share_of_the_labels_is_drawn_by_the_seed() -> None:
+    labels = professions().labels["train"]
+    some = sample_labels(labels, 0.1, rng=np.random.default_rng(0))
+    again = sample_labels(labels, 0.1, rng=np.random.default_rng(0))
+    others = sample_labels(labels, 0.1, rng=np.random.default_rng(1))
+    assert len(some.nodes) == 3 and some.nodes.tolist() == again.nodes.tolist()
+    assert some.nodes.tolist() != others.nodes.tolist()
+    assert len(sample_labels(labels, 0.001, rng=np.random.default_rng(0)).nodes) == 1
+    everything = sample_labels(labels, 1.0, rng=np.random.default_rng(0))
+    assert everything.nodes.tolist() == labels.nodes.tolist()
+    assert everything.classes.tolist() == labels.classes.tolist()
+
+
+def test_the_sampled_nodes_are_in_the_run_folder(tmp_path: Path) -> None:
+    chosen, dataset = experiment(label_share=0.2), professions()
+    rng = np.random.default_rng(chosen.seed)
+    sample = sample_labels(dataset.labels["train"], 0.2, rng=rng)
+    sampled = replace(dataset, labels=dataset.labels | {"train": sample})
+    metrics = finished(chosen, tmp_path / "run", dataset=sampled)
+    assert metrics["label_share"] == 0.2 and metrics["labelled_nodes"]["train"] == 6
+    recorded = np.load(tmp_path / "run/labels/train_nodes.npy")
+    assert recorded.tolist() == sample.nodes.tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"metric": "mrr"}, "training.metric = 'mrr' is of ranks; it is one of roc_auc, prc_auc"),
+        ({"loss": "cross-entropy"}, 'set training.loss = "binary-cross-entropy"'),
+        ({"regularization": 0.1}, "training.relation_weight and regularization do nothing"),
+    ],
+)
+def test_settings_for_other_tasks_are_refused(
+    changes: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        run(experiment(**changes), tmp_path / "run")  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
+
+
+def test_layers_that_are_not_compgcn_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match='set graph.kind = "compgcn"'):
+        run(replace(EXPERIMENT, graph=GraphLayerSettings(layers=1)), tmp_path / "run")
+
+
+def test_validation_needs_labelled_nodes(tmp_path: Path) -> None:
+    dataset = professions()
+    nothing = dataset.labels["valid"].only(np.empty(0, np.int32))
+    without = replace(dataset, labels=dataset.labels | {"valid": nothing})
+    with pytest.raises(InputError, match="no labelled nodes for validation"):
+        run(experiment(), tmp_path / "run", dataset=without)
+    finished(experiment(validate_every=0), tmp_path / "run", dataset=without)
+
+
+def test_a_run_refuses_what_it_cannot_answer(tmp_path: Path) -> None:
+    finished(experiment(), tmp_path / "run")
+    opened = load(tmp_path / "run")
+    with pytest.raises(InputError, match="it predicts no facts; ask for the classes of a node"):
+        opened.predict(head="person 0", relation="lives in")
+    with pytest.raises(InputError, match="unknown node 'person'"):
+        opened.classify("person")
+    with pytest.raises(InputError, match="there is no split 'dev'"):
+        opened.evaluate("dev")
+
+
+@pytest.mark.parametrize("name", ["classes.json", "train_nodes.npy", "test_classes.npy"])
+def test_damaged_labels_are_refused_by_name(name: str, tmp_path: Path) -> None:
+    finished(experiment(), tmp_path / "run")
+    (tmp_path / "run/labels" / name).write_bytes(b"damaged")
+    with pytest.raises(InputError, match=f"{name} is damaged or of another run"):
+        load(tmp_path / "run")
+
+
+def test_labels_of_another_run_are_refused(tmp_path: Path) -> None:
+    finished(experiment(), tmp_path / "run")
+    np.save(tmp_path / "run/labels/train_nodes.npy", np.array([10**6], dtype=np.int32))
+    with pytest.raises(InputError, match=r"train_nodes\.npy is damaged or of another run"):
+        load(tmp_path / "run")
+
+
+@pytest.mark.parametrize("share", [0.0, 1.1])
+def test_an_impossible_share_of_labels_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="label_share"):
+        ClassifierSettings(label_share=share)
+
+
+@pytest.mark.gpu
+def test_classes_are_learned_on_a_gpu_about_as_on_the_cpu(tmp_path: Path) -> None:
+    chosen = experiment(epochs=120, validate_every=20)
+    metrics = finished(chosen, tmp_path / "run", device="cuda")
+    assert metrics["hard_accuracy"] >= 0.9
