@@ -230,5 +230,7 @@ def test_experiments_are_the_rows_that_were_promised() -> None:
     promised |= {f"{d}-relations-paper" for d in RELATIONS}
     promised |= {f"{d}-relations-paper-{ablation}" for d in RELATIONS for ablation in ABLATIONS}
     promised |= {f"{d}-rotate{small}" for d in ("codex-m", "codex-s") for small in ("", "-small")}
+    promised |= {"wikikg2-paper"} | {f"wikikg2-paper-{ablation}" for ablation in ABLATIONS}
+    promised |= {f"wikikg2-{shallow}" for shallow in ("autosf", "pairre", "rotate", "transe")}
     promised |= {"countries", "fb15k-237-best", "wn18rr-best", "codex-m-best"}
     assert promised <= set(experiment_names())

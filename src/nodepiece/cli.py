@@ -20,6 +20,7 @@ from nodepiece.commands.evaluate import evaluate
 from nodepiece.commands.export import export
 from nodepiece.commands.inspect import inspect
 from nodepiece.commands.label import label
+from nodepiece.commands.plan import plan
 from nodepiece.commands.predict import predict
 from nodepiece.commands.tokenize import tokenize
 from nodepiece.commands.train import train
@@ -56,6 +57,7 @@ app.command(epilog="Example: nodepiece demo")(demo)
 app.command(epilog="Example: nodepiece tokenize graph.tsv -o vocabulary --anchors 1000")(tokenize)
 app.command(epilog="Example: nodepiece inspect vocabulary --plot distances.png")(inspect)
 app.command(epilog="Example: nodepiece export vocabulary tokens.parquet")(export)
+app.command(epilog="Example: nodepiece plan wikikg2-paper")(plan)
 app.command(epilog="Example: nodepiece train countries -o run --set training.epochs=5")(train)
 app.command(epilog="Example: nodepiece evaluate run --per-relation")(evaluate)
 app.command(epilog='Example: nodepiece predict run --head Kenya --relation "has language"')(predict)

@@ -1,0 +1,153 @@
+"""nodepiece plan: parameters, memory and time, before anything is run."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from nodepiece.commands.console import JsonOption, out, readable_bytes, stage
+from nodepiece.commands.graphs import DataOption
+from nodepiece.commands.train import DeviceOption
+from nodepiece.errors import InputError
+
+if TYPE_CHECKING:
+    from nodepiece.settings import Experiment
+    from nodepiece.tasks.plan import Plan, Sizes
+    from nodepiece.tasks.trial import Duration
+
+
+def plan(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="GRAPH|EXPERIMENT",
+            show_default=False,
+            help="A graph (a file, a folder, the name of a benchmark), or an experiment (a TOML "
+            "file, the name of one that comes with nodepiece).",
+        ),
+    ],
+    data: DataOption = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: encoder.dim=100."),
+    ] = None,
+    no_trial: Annotated[
+        bool, typer.Option("--no-trial", help="Sizes only: no steps are run to tell the time.")
+    ] = False,
+    as_json: JsonOption = False,
+    device: DeviceOption = None,
+) -> None:
+    """Say what a model will take: parameters, memory on host and device, time.
+
+    For the experiment, or for the defaults on GRAPH, and beside it for a model with a vector of
+    the same size for every node. Times are from a few steps on this machine.
+    """
+    import numpy as np
+
+    from nodepiece.tasks.plan import plan as plan_for
+    from nodepiece.tasks.plan import shallow
+    from nodepiece.tasks.train import choose_device
+    from nodepiece.tasks.trial import try_out
+
+    experiment, sizes = open_source(source, overrides or [], data)
+    chosen = choose_device(device)
+    plans, durations = [], []
+    both = (
+        [experiment] if experiment.encoder.kind == "lookup" else [experiment, shallow(experiment)]
+    )
+    for each in both:
+        plans.append(plan_for(each, sizes))
+        if not no_trial:
+            with stage(f"a few steps: {plans[-1].kind}"):
+                durations.append(try_out(each, sizes, chosen, rng=np.random.default_rng(0)))
+    if as_json:
+        typer.echo(json.dumps(to_json(experiment, sizes, plans, durations), indent=2))
+    else:
+        out.print(sizes_line(experiment, sizes))
+        out.print(plan_table(plans, durations))
+
+
+def open_source(source: str, overrides: list[str], data: Path | None) -> "tuple[Experiment, Sizes]":
+    """The experiment and the sizes of its graph; those of a benchmark are known without files."""
+    from nodepiece.data.benchmarks import BENCHMARKS
+    from nodepiece.settings import Experiment, experiment_names, load_experiment, with_overrides
+    from nodepiece.tasks.plan import Sizes
+
+    if source in experiment_names() or Path(source).suffix == ".toml":
+        experiment = load_experiment(source, overrides)
+    else:
+        experiment = with_overrides(Experiment(name="plan", dataset=source), overrides)
+    try:
+        return experiment, read_sizes(experiment.dataset, data)
+    except InputError:
+        known = BENCHMARKS.get(experiment.dataset)
+        if not known or not known.num_nodes or not {"train", "test"} <= set(known.sizes):
+            raise
+        facts = known.sizes["train"], known.num_relations, known.sizes["test"]
+        return experiment, Sizes(known.num_nodes, *facts)
+
+
+def read_sizes(source: str, data: Path | None) -> "Sizes":
+    from nodepiece.data.open import open_dataset
+    from nodepiece.tasks.plan import sizes_of
+
+    dataset = open_dataset(source, data=data)
+    return sizes_of(dataset)
+
+
+def sizes_line(experiment: "Experiment", sizes: "Sizes") -> str:
+    return (
+        f"{experiment.dataset}: {sizes.num_nodes:,} nodes, {sizes.num_facts:,} facts, "
+        f"{sizes.num_relations:,} relations"
+    )
+
+
+def plan_table(plans: "list[Plan]", durations: "list[Duration]") -> Table:
+    """A column for each model."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for each in plans:
+        table.add_column(each.kind, justify="right")
+    table.add_row("parameters", *(f"{each.parameters:,}" for each in plans))
+    for name, words in (
+        ("weights", "  as float32"),
+        ("token_table", "tokens of all nodes, not trained"),
+        ("tokenizing", "memory to tokenize, host"),
+        ("training", "memory to train, device"),
+        ("evaluating", "memory to rank, device"),
+    ):
+        table.add_row(words, *(readable_bytes(getattr(each, name)) for each in plans))
+    if durations:
+        table.add_section()
+        table.add_row("time to tokenize", *(readable_time(each.tokenizing) for each in durations))
+        table.add_row("time for a step", *(f"{1000 * each.step:,.1f} ms" for each in durations))
+        table.add_row("steps", *(f"{each.num_steps:,}" for each in durations))
+        table.add_row("time to train", *(readable_time(each.training) for each in durations))
+        table.add_row("time to rank the test facts", *(readable_time(d.ranking) for d in durations))
+    return table
+
+
+def readable_time(seconds: float) -> str:
+    """Such as "40 s", "12 min" or "3.5 h"."""
+    if seconds < 120:
+        return f"{seconds:,.1f} s" if seconds < 10 else f"{seconds:,.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:,.0f} min" if minutes < 120 else f"{minutes / 60:,.1f} h"
+
+
+def to_json(
+    experiment: "Experiment", sizes: "Sizes", plans: "list[Plan]", durations: "list[Duration]"
+) -> dict[str, object]:
+    models = []
+    for number, each in enumerate(plans):
+        times = {"seconds": durations[number].to_json()} if durations else {}
+        models.append({**each.to_json(), **times})
+    return {
+        "experiment": experiment.name,
+        "dataset": experiment.dataset,
+        "sizes": dict(vars(sizes)),
+        "models": models,
+    }

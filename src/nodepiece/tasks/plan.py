@@ -1,0 +1,189 @@
+"""What an experiment will take, before it is run: parameters and memory.
+
+Parameters are counted on the model itself, made for a single node; memory is added up from the
+arrays that exist at the same time. What is not counted: the program and its libraries, some 0.4 GB
+on the host, and as much again on a GPU.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from nodepiece.data.dataset import Dataset
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.encoders.node_embedding import EncoderSettings
+from nodepiece.encoders.parameters import num_parameters
+from nodepiece.graph.knowledge_graph import with_inverses
+from nodepiece.settings import Experiment
+from nodepiece.tasks.tokens import NO_ANCHORS, build_nodes
+from nodepiece.tokenizer.context import RelationSets
+from nodepiece.tokenizer.settings import TokenizerSettings
+from nodepiece.tokenizer.tokens import TokenTable
+from nodepiece.tokenizer.vocabulary import Vocabulary
+
+BYTES_PER_PARAMETER = 16  # the number, its gradient, and the two means that Adam keeps
+BYTES_PER_FACT = 28  # head, relation and tail; an edge at each end
+TOKENIZER_ROOM = 1.8  # times the token table: what the search holds besides
+LIKELY_DISTANCE = 10  # hops to the farthest anchor: how many distances are embedded
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a plan must know of a graph."""
+
+    num_nodes: int
+    num_facts: int  # to learn from
+    num_relations: int  # without inverses
+    num_test_facts: int = 0
+    num_queries: int | None = None  # pairs of head and relation, inverses too; None: unknown
+
+
+def sizes_of(dataset: Dataset) -> Sizes:
+    head, relation, _ = with_inverses(dataset.train).T
+    queries = np.sort(head.astype(np.int64) * (2 * dataset.train.num_relations) + relation)
+    return Sizes(
+        dataset.num_nodes,
+        dataset.train.num_triples,
+        dataset.train.num_relations,
+        len(dataset.test),
+        num_queries=int((np.diff(queries, prepend=-1) > 0).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one model takes; memory in bytes."""
+
+    kind: str  # in words
+    parameters: int
+    weights: int
+    token_table: int
+    tokenizing: int  # on the host, at its peak
+    training: int  # on the device: weights and optimizer, token table, facts, a step
+    evaluating: int  # on the device: weights, token table, vectors of all nodes, scores
+
+    def to_json(self) -> dict[str, object]:
+        return dict(vars(self))
+
+
+def plan(experiment: Experiment, sizes: Sizes) -> Plan:
+    """For the model of an experiment, on a graph of these sizes."""
+    settings = tokens_of(experiment)
+    parameters = count_parameters(experiment, sizes)
+    table = sizes.num_nodes * row_bytes(settings)
+    weights, edges = 4 * parameters, 24 * sizes.num_facts
+    trained = BYTES_PER_PARAMETER * parameters
+    if experiment.training.validate_every:
+        trained += weights  # the best so far
+    vectors = 4 * sizes.num_nodes * experiment.encoder.dim
+    is_shallow = experiment.encoder.kind == "lookup"
+    return Plan(
+        kind="a vector for every node" if is_shallow else "NodePiece",
+        parameters=parameters,
+        weights=weights,
+        token_table=0 if is_shallow else table,
+        tokenizing=int(BYTES_PER_FACT * sizes.num_facts + TOKENIZER_ROOM * table),
+        training=trained + table + edges + step_bytes(experiment, sizes),
+        evaluating=weights + table + (0 if is_shallow else vectors) + scores_bytes(experiment),
+    )
+
+
+def shallow(experiment: Experiment) -> Experiment:
+    """The same with a vector of the same size for every node."""
+    lookup = EncoderSettings(kind="lookup", dim=experiment.encoder.dim)
+    return replace(experiment, encoder=lookup)
+
+
+def tokens_of(experiment: Experiment) -> TokenizerSettings:
+    return NO_ANCHORS if experiment.encoder.kind == "lookup" else experiment.tokenizer
+
+
+def row_bytes(settings: TokenizerSettings) -> int:
+    """Of the token table: anchors, distances, relations."""
+    return 6 * settings.anchors_per_node + 4 * settings.relations_per_node
+
+
+def count_parameters(experiment: Experiment, sizes: Sizes) -> int:
+    """Exact, but for how many distances there will be."""
+    table = table_of(experiment, sizes, num_nodes=1, rng=np.random.default_rng(0))
+    model = empty_model(experiment, sizes, table)
+    missing = sizes.num_nodes - 1 if experiment.encoder.kind == "lookup" else 0
+    return num_parameters(model) + missing * experiment.encoder.dim
+
+
+def empty_model(experiment: Experiment, sizes: Sizes, table: TokenTable) -> LinkModel:
+    generator = torch.Generator().manual_seed(experiment.seed)
+    return LinkModel(
+        build_nodes(experiment, table, generator=generator),
+        torch.zeros(0, 3, dtype=torch.int64),
+        2 * sizes.num_relations,
+        experiment.decoder,
+        experiment.graph,
+        generator=generator,
+    )
+
+
+def table_of(
+    experiment: Experiment, sizes: Sizes, num_nodes: int, *, rng: np.random.Generator
+) -> TokenTable:
+    """Tokens at random, as many as the graph would have for so many nodes."""
+    settings = tokens_of(experiment)
+    num_anchors = settings.anchors_in(sizes.num_nodes)
+    num_relations, k = 2 * sizes.num_relations, settings.anchors_per_node
+    vocabulary = Vocabulary(
+        np.arange(num_anchors, dtype=np.int32),
+        num_relations,
+        num_nodes,
+        "a plan, no graph",
+        settings,
+    )
+    distances = np.sort(rng.integers(LIKELY_DISTANCE, size=(num_nodes, k), dtype=np.int16), axis=1)
+    distances[:, k - 1 :] = LIKELY_DISTANCE
+    if not settings.distances:
+        distances[:] = -1
+    shape = (num_nodes, settings.relations_per_node)
+    relations = rng.integers(num_relations, size=shape, dtype=np.int32)
+    return TokenTable(
+        vocabulary,
+        rng.integers(max(1, num_anchors), size=(num_nodes, k), dtype=np.int32),
+        distances,
+        vocabulary.relation_tokens(relations),
+        RelationSets(np.zeros(num_nodes + 1, np.int64), np.empty(0, np.int32)),
+    )
+
+
+def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
+    """What a step holds besides: vectors of its nodes on their way, scores, gradients of both."""
+    training, encoder = experiment.training, experiment.encoder
+    num_nodes = nodes_in_step(experiment, sizes)
+    if training.is_against_all:
+        num_scores = training.batch_size * sizes.num_nodes
+    elif training.shared_negatives:
+        num_scores = training.batch_size * training.num_negatives
+    else:
+        num_scores = num_nodes * encoder.dim  # both ends of each negative, before they are summed
+    if encoder.kind == "lookup":
+        return 4 * (2 * num_nodes * encoder.dim + 3 * num_scores)
+    settings = experiment.tokenizer
+    num_pieces = settings.anchors_per_node + settings.relations_per_node
+    num_products = settings.anchors_in(sizes.num_nodes) * settings.anchors_per_node
+    num_products += 2 * sizes.num_relations * settings.relations_per_node
+    by_products = 2 * num_products * encoder.hidden_dim + 6 * num_nodes * num_pieces
+    by_pieces = 2 * num_nodes * num_pieces * encoder.dim
+    on_the_way = 3 * num_nodes * (encoder.hidden_dim + encoder.dim)
+    return 4 * (min(by_products, by_pieces) + on_the_way + 3 * num_scores)
+
+
+def nodes_in_step(experiment: Experiment, sizes: Sizes) -> int:
+    """How many nodes a step encodes."""
+    training = experiment.training
+    if training.is_against_all:
+        return sizes.num_nodes
+    facts, negatives = training.batch_size, training.num_negatives
+    wanted = 2 * facts + (negatives if training.shared_negatives else facts * negatives)
+    return min(wanted, sizes.num_nodes)
+
+
+def scores_bytes(experiment: Experiment) -> int:
+    return experiment.evaluation.memory_budget

@@ -1,0 +1,46 @@
+import json
+from importlib.resources import files
+
+import pytest
+from typer.testing import CliRunner
+
+from nodepiece.cli import app
+from nodepiece.commands.plan import readable_time
+
+RUNNER = CliRunner()
+
+
+def test_a_plan_for_an_experiment_without_its_files() -> None:
+    result = RUNNER.invoke(app, ["plan", "wikikg2-paper", "--no-trial"])
+    assert result.exit_code == 0
+    assert "2,500,604 nodes" in result.output
+    assert "500,334,800" in result.output  # of the shallow model
+
+
+def test_a_plan_for_a_graph_with_other_settings() -> None:
+    folder = files("nodepiece") / "data" / "countries"
+    words = ["plan", str(folder), "--no-trial", "--json", "--set", "encoder.dim=16"]
+    content = json.loads(RUNNER.invoke(app, words).stdout)
+    pieces, shallow = content["models"]
+    assert content["sizes"]["num_nodes"] == 831
+    assert shallow["parameters"] == 831 * 16 + 2 * content["sizes"]["num_relations"] * 16
+    assert shallow["weights"] == 4 * shallow["parameters"]
+    assert pieces["token_table"] == 831 * (20 * 6 + 12 * 4)
+
+
+def test_times_are_told_where_they_were_tried() -> None:
+    words = ["plan", "countries-shallow", "--json", "--device", "cpu"]
+    (model,) = json.loads(RUNNER.invoke(app, words).stdout)["models"]
+    assert model["seconds"]["training"] > 0
+
+
+def test_an_unknown_name_is_told() -> None:
+    result = RUNNER.invoke(app, ["plan", "fb15k-238", "--no-trial"])
+    assert "neither a file" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(3.21, "3.2 s"), (40, "40 s"), (720, "12 min"), (12600, "3.5 h")]
+)
+def test_times_are_readable(seconds: float, words: str) -> None:
+    assert readable_time(seconds) == words
