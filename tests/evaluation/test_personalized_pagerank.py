@@ -8,7 +8,8 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 def random_graph(seed: int) -> KnowledgeGraph:
     rng = np.random.default_rng(seed)
-    facts = np.unique(rng.integers((20, 2, 20), size=(25, 3)), axis=0)  # some nodes have none
+    drawn = rng.integers((20, 2, 20), size=(25, 3), dtype=np.int32)
+    facts = np.unique(drawn, axis=0)  # some nodes have none
     return KnowledgeGraph(facts, 20, 2)
 
 

@@ -97,7 +97,10 @@ class InductiveModel(nn.Module):
                 bags.copy_from(new)
 
     def encode(self, view: GraphView, weight: Tensor | None = None) -> EncodedGraph:
-        """The vectors of all nodes and relations; edges of weight 0 are hidden."""
+        """The vectors of all nodes and relations; edges of weight 0 are hidden.
+
+        They are neither heard along nor told by the pieces of their nodes.
+        """
         pieces = self.tables.vectors()
         relations: Tensor = self.tables.relations
         if view.has_unseen:
@@ -106,15 +109,20 @@ class InductiveModel(nn.Module):
             relations = torch.cat([direct, unseen[:1], inverse, unseen[1:]])
             more = torch.cat([pieces.relations, unseen])
             pieces = PieceVectors(pieces.anchors, pieces.distances, more)
-        if view.bags is not None and not isinstance(self.encoder, TransformerEncoder):
-            nodes = self.encoder.factorized(pieces, *view.bags)
-        else:
-            nodes = self.encoder(pieces, view.tokens)
+        nodes = self.encode_pieces(pieces, view, weight)
         if self.layers is not None:
             nodes, relations = self.layers(nodes, relations, view.edges, weight)
         if self.node_norm is not None:
             nodes = self.node_norm(nodes)
         return EncodedGraph(nodes, relations, view, weight, self.decoder)
+
+    def encode_pieces(self, pieces: PieceVectors, view: GraphView, weight: Tensor | None) -> Tensor:
+        """(num_nodes, dim), before any message passing."""
+        if weight is not None:
+            return self.encoder(pieces, view.tokens_with(weight))
+        if view.bags is not None and not isinstance(self.encoder, TransformerEncoder):
+            return self.encoder.factorized(pieces, *view.bags)
+        return self.encoder(pieces, view.tokens)
 
     def score_all_tails(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
         """(batch,), (batch,) -> (batch, num_nodes)."""

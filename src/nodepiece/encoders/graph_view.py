@@ -33,6 +33,8 @@ class GraphView:
     has_unseen: bool
     tokens: Tokens  # relations as in PieceVectors, then the unseen one and its inverse
     edges: ArrangedEdges  # relations as in `relation_row`
+    pair_of_edge: Tensor  # (num_edges,) of head and relation, in the order of `with_inverses`
+    pairs: Tensor  # (num_pairs,) ascending: head * (num_relations + 1) + relation
     bags: tuple[Bags, Bags] | None = None  # of the factorized encoder, where it is used
 
     @property
@@ -57,6 +59,25 @@ class GraphView:
         inverse = (edges + num_edges // 2) % num_edges
         ones = torch.ones(num_edges, device=edges.device)
         return ones.index_fill_(0, torch.cat([edges, inverse]), 0.0)
+
+    def tokens_with(self, weight: Tensor) -> Tokens:
+        """The tokens without the relations that a node has along hidden edges only.
+
+        weight: (num_edges,) 0: hidden. The others move up and [PAD] fills, as if the edges were not
+        there, except that a relation that was left out of a sample is not called back in. For a
+        view without unseen relations.
+        """
+        visible = weight.new_zeros(len(self.pairs)).index_add_(0, self.pair_of_edge, weight)
+        relations = self.tokens.relations
+        node = torch.arange(self.num_nodes, device=relations.device)[:, None]
+        key = node * (self.num_relations + 1) + relations
+        pair = torch.searchsorted(self.pairs, key).clamp_max(len(self.pairs) - 1)
+        is_relation = self.pairs[pair] == key  # and no padding
+        is_hidden = is_relation & (visible[pair] <= 0)
+        shown = relations.masked_fill(is_hidden, self.num_relations)
+        order = (shown == self.num_relations).int().argsort(dim=1, stable=True)
+        shown = shown.gather(1, order)
+        return Tokens(self.tokens.anchors, self.tokens.distances, shown)
 
 
 def merge_unseen(graph: KnowledgeGraph, num_known: int) -> KnowledgeGraph:
@@ -100,8 +121,13 @@ def view_graph(
     if encoder is not None and not has_unseen:
         rows_of = encoder.product_rows(tokens)
         bags = (rows_of, rows_of.transposed())
-    arranged = arrange_edges(edges, merged.num_nodes, 2 * merged.num_relations)
-    return GraphView(merged.num_nodes, num_known, has_unseen, tokens, arranged, bags)
+    num_relations = 2 * merged.num_relations
+    arranged = arrange_edges(edges, merged.num_nodes, num_relations)
+    head, relation, _ = edges.long().T
+    pairs, pair_of_edge = torch.unique(head * (num_relations + 1) + relation, return_inverse=True)
+    return GraphView(
+        merged.num_nodes, num_known, has_unseen, tokens, arranged, pair_of_edge, pairs, bags
+    )
 
 
 def renumbered(relations: Tensor, num_known: int) -> Tensor:

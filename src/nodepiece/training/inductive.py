@@ -1,7 +1,8 @@
 """An inductive model brought together with its batches and its loss.
 
 A fact is asked for as it will be asked for later: in a graph that does not have it. So the
-facts of a batch, and their inverses, may be hidden from message passing.
+facts of a batch, and their inverses, may be hidden from message passing and from the pieces of
+their nodes.
 """
 
 from functools import partial
