@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.tasks.couples import couples
+from tests.tasks.couples import experiment as couples_experiment
 from tests.tasks.professions import EXPERIMENT, experiment, professions
 
 from nodepiece.data.labelled_graph import LabelledGraph
@@ -18,6 +20,7 @@ from nodepiece.errors import InputError
 from nodepiece.inference.classes import ClassRun
 from nodepiece.inference.run import load
 from nodepiece.settings import Experiment
+from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.node_classification import NodeClassification, sample_labels
 from nodepiece.tasks.runner import RunOptions, run_experiment
 
@@ -128,6 +131,7 @@ def test_the_sampled_nodes_are_in_the_run_folder(tmp_path: Path) -> None:
     [
         ({"metric": "mrr"}, "training.metric = 'mrr' is of ranks; it is one of roc_auc, prc_auc"),
         ({"loss": "cross-entropy"}, 'set training.loss = "binary-cross-entropy"'),
+        ({"hide_targets": True}, "training.hide_targets does nothing here"),
         ({"regularization": 0.1}, "training.relation_weight and regularization do nothing"),
     ],
 )
@@ -142,6 +146,12 @@ def test_settings_for_other_tasks_are_refused(
 def test_layers_that_are_not_compgcn_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r'set graph\.kind = "compgcn"'):
         run(replace(EXPERIMENT, graph=GraphLayerSettings(layers=1)), tmp_path / "run")
+
+
+def test_compgcn_is_refused_where_facts_of_the_same_graph_are_predicted() -> None:
+    layers = GraphLayerSettings(kind="compgcn", layers=1)
+    with pytest.raises(InputError, match=r'set graph\.kind = "mean" for link-prediction'):
+        LinkPrediction(replace(couples_experiment(), graph=layers), couples()).check()
 
 
 def test_validation_needs_labelled_nodes(tmp_path: Path) -> None:

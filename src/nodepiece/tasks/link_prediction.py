@@ -62,6 +62,7 @@ class LinkPrediction:
     def check(self) -> None:
         check_validation(self.experiment, self.dataset)
         refuse_inductive_knobs(self.experiment)
+        check_layers(self.experiment)
         _ = self.judge  # refuses candidates that the dataset does not have
 
     def write(self, folder: Path) -> None:
@@ -142,6 +143,14 @@ def refuse_inductive_knobs(experiment: Experiment) -> None:
                 f"{knob} is for inductive-link-prediction and would do nothing in "
                 f"{experiment.task}; leave it out"
             )
+
+
+def check_layers(experiment: Experiment) -> None:
+    if experiment.graph.layers and experiment.graph.kind != "mean":
+        raise InputError(
+            f"graph.kind = {experiment.graph.kind!r} is for inductive-link-prediction and "
+            'node-classification; set graph.kind = "mean" for ' + experiment.task
+        )
 
 
 def is_same_dataset(one: Dataset, other: Dataset) -> bool:

@@ -198,6 +198,10 @@ def check_settings(experiment: Experiment) -> None:
             training.relation_weight > 0 or training.regularization > 0,
             "training.relation_weight and regularization do nothing here; set them to 0",
         ),
+        (
+            training.hide_targets,
+            "training.hide_targets does nothing here; leave it out",
+        ),
     ):
         if is_wrong:
             raise InputError(f"node classification: {sentence}")
