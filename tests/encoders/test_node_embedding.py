@@ -239,3 +239,18 @@ def test_a_table_on_disk_stays_there(tmp_path: Path) -> None:
     assert tensors.anchors.data_ptr() == table.anchors.ctypes.data
     nodes = torch.tensor([3, 0, 23])
     torch.testing.assert_close(tensors.of(nodes).anchors, TokenTensors(TABLE).of(nodes).anchors)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_like_those_of_the_table_are_encoded_without_being_in_it(kind: str) -> None:
+    model = embedding(kind).eval()
+    rows = [torch.tensor(column) for column in (TABLE.anchors, TABLE.distances, TABLE.relations)]
+    torch.testing.assert_close(model.encode_rows(*rows), model.all_nodes())
+
+
+def test_a_distance_that_training_has_not_seen_is_taken_for_the_largest() -> None:
+    model = embedding().eval()
+    anchors, relations = torch.tensor(TABLE.anchors[:2]), torch.tensor(TABLE.relations[:2])
+    largest = torch.full((2, 8), int(TABLE.distances.max()))
+    far = model.encode_rows(anchors, largest + 5, relations)
+    torch.testing.assert_close(far, model.encode_rows(anchors, largest, relations))

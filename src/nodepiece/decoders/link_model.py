@@ -113,10 +113,18 @@ class LinkModel(nn.Module):
 
     def node_vectors(self) -> Tensor:
         """(num_nodes, dim): every node, through the graph layers if there are any."""
-        vectors = self.nodes.all_nodes()
-        for layer in self.layers:
-            vectors = layer(vectors, self.relation_vectors(), self._neighbourhoods())
-        return vectors if self.node_norm is None else self.node_norm(vectors)
+        return self._finish(self.nodes.all_nodes(), self._neighbourhoods() if self.layers else None)
+
+    def vectors_from(self, encoded: Tensor, edges: Tensor | None) -> Tensor:
+        """Node vectors from those of an encoder, for other nodes than the model's own.
+
+        encoded (num_nodes, dim); edges (num_edges, 3) lead between them, inverses included: they
+        are asked for where there are graph layers.
+        """
+        if not self.layers:
+            return self._finish(encoded, None)
+        edges = cast(Tensor, edges)
+        return self._finish(encoded, group_neighbours(edges, len(encoded), self.num_relations))
 
     def vectors_of(self, nodes: Tensor) -> Tensor:
         """The vectors of some nodes, (num_asked,) -> (num_asked, dim).
@@ -151,6 +159,11 @@ class LinkModel(nn.Module):
         """(batch,), (batch,), (num_nodes, dim) -> (batch, num_relations)."""
         head, tail = vectors.index_select(0, heads), vectors.index_select(0, tails)
         return self.decoder.score_all_relations(head, tail, self.relation_vectors())
+
+    def _finish(self, vectors: Tensor, hoods: Neighbourhoods | None) -> Tensor:
+        for layer in self.layers:
+            vectors = layer(vectors, self.relation_vectors(), hoods)
+        return vectors if self.node_norm is None else self.node_norm(vectors)
 
     def _neighbourhoods(self) -> Neighbourhoods:
         """The edges grouped: made once, and again when the model changes its device."""

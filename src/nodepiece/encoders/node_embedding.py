@@ -76,16 +76,13 @@ class NodePieceEmbedding(nn.Module):
         self._bags: dict[bool, tuple[Bags, Bags]] = {}  # of all nodes; key: for training or not
 
     def forward(self, nodes: Tensor) -> Tensor:
-        tokens = self._tokens_of(nodes.flatten())
-        vectors = self.tables.vectors()
-        if not isinstance(self.encoder, TransformerEncoder) and self._pays_to_factorize(
-            nodes.numel()
-        ):
-            bags = self.encoder.product_rows(tokens)
-            encoded = self.encoder.factorized(vectors, bags, bags.transposed())
-        else:
-            encoded = self.encoder(vectors, tokens)
+        encoded = self._encode(self._tokens_of(nodes.flatten()), nodes.numel())
         return encoded.view(*nodes.shape, self.embedding_dim)
+
+    def encode_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> Tensor:
+        """The vectors of nodes that the table lacks, (num_rows, dim), from rows like its own."""
+        tokens = self.token_tensors.of_rows(anchors, distances, relations)
+        return self._encode(tokens, len(anchors))
 
     def all_nodes(self) -> Tensor:
         """(num_nodes, dim); where no gradient is wanted, nothing else grows with the nodes."""
@@ -114,6 +111,13 @@ class NodePieceEmbedding(nn.Module):
             fresh = self.encoder.product_rows(mine)
             for bags, new in zip(self._bags[True], (fresh, fresh.transposed()), strict=True):
                 bags.copy_from(new)
+
+    def _encode(self, tokens: Tokens, num_nodes: int) -> Tensor:
+        vectors = self.tables.vectors()
+        if isinstance(self.encoder, TransformerEncoder) or not self._pays_to_factorize(num_nodes):
+            return self.encoder(vectors, tokens)
+        bags = self.encoder.product_rows(tokens)
+        return self.encoder.factorized(vectors, bags, bags.transposed())
 
     def _all_in_chunks(self) -> Tensor:
         vectors, encoder = self.tables.vectors(), self.encoder

@@ -115,6 +115,16 @@ class TokenTensors(nn.Module):
         distances = None if self.distances is None else self.distances[nodes]
         return self._indices(self.anchors[nodes], distances, self.relations[nodes])
 
+    def of_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> Tokens:
+        """The tokens of nodes that the table lacks, from rows like its own.
+
+        A distance that training has not seen is taken for the largest that it has.
+        """
+        largest = self.counts.num_distances - 2
+        return self._indices(
+            anchors, None if self.distances is None else distances.clamp(max=largest), relations
+        )
+
     def _indices(self, anchors: Tensor, distances: Tensor | None, relations: Tensor) -> Tokens:
         """From token ids, which are one numbering for all, to a numbering for each kind."""
         num_anchors, none = self.counts.num_anchors, self.counts.num_distances - 1
