@@ -12,8 +12,9 @@ from tests.graph.changes import histories
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
-from nodepiece.tokenizer.changing_tokens import NO_FACTS, Batch, ChangingTokens, TokenRows
+from nodepiece.tokenizer.changing_tokens import NO_FACTS, Batch, ChangingTokens
 from nodepiece.tokenizer.settings import TokenizerSettings
+from nodepiece.tokenizer.token_rows import TokenRows
 from nodepiece.tokenizer.tokens import TokenTable, tokenize, tokenize_by
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 

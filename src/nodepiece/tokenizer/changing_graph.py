@@ -9,12 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nodepiece.errors import InputError
-from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.changing_adjacency import with_room
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
-from nodepiece.tokenizer.changing_tokens import Batch, ChangingTokens, TokenRows
+from nodepiece.tokenizer.changing_tokens import Batch, ChangingTokens
+from nodepiece.tokenizer.token_rows import TokenRows
 from nodepiece.tokenizer.tokens import TokenTable
 
 NamedFact = tuple[str, str, str]  # head, relation, tail
@@ -31,6 +32,22 @@ class Change:
     num_known: int  # facts to add that are there already
     num_absent: int  # facts to remove that are not there
 
+    def on(self, graph: KnowledgeGraph) -> KnowledgeGraph:
+        """A graph with the facts that this adds, and without those it removes."""
+        if graph.names is None:
+            raise InputError("the graph has no names; change its ChangingTokens by ids")
+        names = with_nodes(graph.names, self.new_nodes)
+        facts = without(graph.triples, self.batch.removed)
+        facts = np.concatenate([facts, self.batch.added])
+        return KnowledgeGraph(facts, len(names.nodes), graph.num_relations, names)
+
+    def presence(self, is_present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(num_nodes,) which nodes are there, before -> (more nodes,) after."""
+        after = with_room(is_present, len(self.new_nodes), fill=True)
+        after[self.batch.added[:, ::2]] = True
+        after[self.gone] = False
+        return after
+
 
 class ChangingGraph:
     """Facts by name, and the tokens of all nodes, which are those of the graph as it is now.
@@ -39,14 +56,22 @@ class ChangingGraph:
     with the next fact that names it. Anchors stay the vocabulary, also those whose node is gone.
     """
 
-    def __init__(self, graph: KnowledgeGraph, table: TokenTable) -> None:
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        table: TokenTable,
+        *,
+        adjacency: Adjacency | None = None,  # saves building it again where the caller has it
+        is_present: NDArray[np.bool_] | None = None,  # (num_nodes,) None: all nodes are there
+    ) -> None:
         table.vocabulary.check_fits(graph)
         if graph.names is None:
             raise InputError("this graph has no names; change its ChangingTokens by ids")
         self._relations, self._base = graph.names.relations, graph.names.nodes
         self._more: list[str] = []  # names of nodes that came later
-        self.tokens = ChangingTokens(build_adjacency(graph), table)
-        self.is_present: NDArray[np.bool_] = np.ones(graph.num_nodes, np.bool_)
+        self.tokens = ChangingTokens(adjacency or build_adjacency(graph), table)
+        present = np.ones(graph.num_nodes, np.bool_) if is_present is None else is_present.copy()
+        self.is_present: NDArray[np.bool_] = present
 
     @property
     def num_nodes(self) -> int:
@@ -55,10 +80,7 @@ class ChangingGraph:
 
     @property
     def names(self) -> Names:
-        if not self._more:
-            return Names(self._base, self._relations)
-        more = pa.array(self._more, pa.large_string())
-        return Names(pa.concat_arrays([self._base, more]), self._relations)
+        return with_nodes(Names(self._base, self._relations), self._more)
 
     def add(self, facts: NamedFacts = (), *, nodes: Sequence[str] = ()) -> TokenRows:
         """Add facts, and nodes without facts; returns the tokens that are new or different."""
@@ -101,10 +123,13 @@ class ChangingGraph:
         for name in change.new_nodes:
             self._ids[name] = len(self._ids)
         self._more += change.new_nodes
-        self.is_present = with_room(self.is_present, len(change.new_nodes), fill=True)
-        self.is_present[change.batch.added[:, ::2]] = True
-        self.is_present[change.gone] = False
+        self.is_present = change.presence(self.is_present)
         return self.tokens.apply(change.batch)
+
+    def after(self, change: Change) -> "ChangingGraph":
+        """Itself, with a planned change applied."""
+        self.apply(change)
+        return self
 
     def changed_by(self, change: Change) -> TokenRows:
         """The tokens that a planned change would make new or different; nothing happens."""
@@ -185,6 +210,23 @@ class ChangingGraph:
         if node < len(self._base):
             return self._base[node].as_py()
         return self._more[node - len(self._base)]
+
+
+def with_nodes(names: Names, more: Sequence[str]) -> Names:
+    """The same names, and those of nodes with the next ids."""
+    if not more:
+        return names
+    nodes = pa.concat_arrays([names.nodes, pa.array(more, pa.large_string())])
+    return Names(nodes, names.relations)
+
+
+def without(facts: IntArray, others: IntArray) -> IntArray:
+    """The facts that are not among others, in their order."""
+    if not len(others):
+        return facts
+    sizes = np.maximum(facts.max(axis=0, initial=0), others.max(axis=0)).astype(np.int64) + 1
+    weights = np.array([sizes[1] * sizes[2], sizes[2], 1])
+    return facts[~np.isin(facts @ weights, others @ weights)]
 
 
 def _by_name(facts: NamedFacts) -> Iterable[NamedFact]:

@@ -1,7 +1,6 @@
 """The tokens of a graph that changes, by ids: always those of tokenizing it as it is now."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -10,22 +9,14 @@ from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, with_room
 from nodepiece.graph.changing_nearest import NearestTable, Rows
-from nodepiece.graph.nearest import UNREACHED, Distances, nearest_sources
+from nodepiece.graph.nearest import UNREACHED, nearest_sources
 from nodepiece.tokenizer.changing_context import context_of, nodes_with_other_relations
 from nodepiece.tokenizer.random_anchors import RandomTable
+from nodepiece.tokenizer.token_rows import TokenRows
 from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable, tokenize_by
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
 NO_FACTS: IntArray = np.empty((0, 3), np.int32)
-
-
-class TokenRows(NamedTuple):
-    """Rows of a token table."""
-
-    nodes: IntArray  # (num_rows,) ascending ids
-    anchors: IntArray  # (num_rows, k) tokens
-    distances: Distances  # (num_rows, k) hops, NO_DISTANCE where there is no anchor
-    relations: IntArray  # (num_rows, m) tokens
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,88 @@
+"""One update of a run's graph as a file: what happened, and the rows that it changed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from nodepiece.errors import InputError
+from nodepiece.files import atomic_file
+from nodepiece.graph.arrays import IntArray
+from nodepiece.tokenizer.changing_graph import Change
+from nodepiece.tokenizer.changing_tokens import Batch
+from nodepiece.tokenizer.token_rows import TokenRows
+
+FORMAT_VERSION = 1
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class VectorRows:
+    """The vectors that a batch made new or different."""
+
+    nodes: IntArray  # (num_rows,) ascending
+    vectors: Vectors  # (num_rows, dim)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredBatch:
+    """All that one update did."""
+
+    change: Change
+    tokens: TokenRows
+    vectors: VectorRows
+
+
+def write_batch(path: Path, batch: StoredBatch) -> None:
+    """Write a batch whole or not at all."""
+    change, tokens = batch.change, batch.tokens
+    names = [name.encode() for name in change.new_nodes]
+    arrays: dict[str, NDArray[Any]] = {
+        "added": change.batch.added,
+        "removed": change.batch.removed,
+        "gone": change.gone,
+        "name_text": np.frombuffer(b"".join(names), np.uint8),
+        "name_lengths": np.array([len(name) for name in names], np.int64),
+        "nodes": tokens.nodes,
+        "anchors": tokens.anchors,
+        "distances": tokens.distances,
+        "relations": tokens.relations,
+        "vector_nodes": batch.vectors.nodes,
+        "vectors": batch.vectors.vectors,
+    }
+    with atomic_file(path) as partial:
+        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(whole, partial, metadata={"format_version": str(FORMAT_VERSION)})
+
+
+def read_batch(path: Path) -> StoredBatch:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            check_version(path, int((file.metadata() or {}).get("format_version", 0)))
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, ValueError, SafetensorError) as error:
+        raise InputError(f"cannot read {path}: {error}; put back a whole one") from error
+    ends = np.cumsum(arrays["name_lengths"])
+    text = arrays["name_text"].tobytes()
+    starts = ends - arrays["name_lengths"]
+    names = [text[start:end].decode() for start, end in zip(starts, ends, strict=True)]
+    batch = Batch(arrays["added"], arrays["removed"], len(names))
+    tokens = TokenRows(*(arrays[name] for name in ("nodes", "anchors", "distances", "relations")))
+    return StoredBatch(
+        Change(batch, tuple(names), arrays["gone"], 0, 0),
+        tokens,
+        VectorRows(arrays["vector_nodes"], arrays["vectors"]),
+    )
+
+
+def check_version(path: Path, version: int) -> None:
+    if version > FORMAT_VERSION:
+        raise InputError(
+            f"{path} was written by a newer nodepiece (format version {version}, this one reads up "
+            f"to {FORMAT_VERSION}); install a newer nodepiece"
+        )

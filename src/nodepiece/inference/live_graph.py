@@ -1,0 +1,86 @@
+"""The graph of a run as it is now: what was trained on, and all updates since."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.names import Names
+from nodepiece.inference.live_store import LiveState
+from nodepiece.inference.patched_vectors import PatchedVectors
+from nodepiece.tokenizer.changing_graph import ChangingGraph, with_nodes, without
+from nodepiece.tokenizer.context import relation_sets
+from nodepiece.tokenizer.token_rows import latest
+from nodepiece.tokenizer.tokens import TokenTable
+
+
+@dataclass(frozen=True, eq=False)
+class LiveGraph:
+    """A stored state, put together when it is asked for."""
+
+    state: LiveState
+
+    @cached_property
+    def graph(self) -> KnowledgeGraph:
+        names = self._names()
+        return KnowledgeGraph(self._facts(), len(names.nodes), len(names.relations), names)
+
+    @cached_property
+    def is_present(self) -> NDArray[np.bool_]:
+        """(num_nodes,): which nodes were not removed."""
+        present = self.state.is_present
+        for batch in self.state.batches:
+            present = batch.change.presence(present)
+        return present
+
+    def vectors(self, device: torch.device) -> PatchedVectors:
+        state = self.state
+        patched = PatchedVectors.of(torch.from_numpy(state.vectors).to(device))
+        for batch in state.batches:
+            nodes, vectors = batch.vectors.nodes, batch.vectors.vectors
+            rows = torch.tensor(vectors, device=device)
+            patched = patched.with_rows(torch.tensor(nodes).long(), rows)
+        return patched
+
+    def changing(self) -> ChangingGraph:
+        """For more to happen to it."""
+        graph = self.graph
+        adjacency = build_adjacency(graph)
+        base = self.state.table
+        vocabulary = replace(
+            base.vocabulary,
+            num_nodes=graph.num_nodes,
+            fingerprint=graph.fingerprint,
+            names=graph.names,
+        )
+        anchors, distances, relations = base.anchors, base.distances, base.relations
+        if self.state.batches:
+            rows = latest([batch.tokens for batch in self.state.batches])
+            _, anchors, distances, relations = rows.put_over(
+                anchors, distances, relations, graph.num_nodes
+            )
+        sets = relation_sets(adjacency)
+        table = TokenTable(vocabulary, anchors, distances, relations, sets, base.salts)
+        return ChangingGraph(graph, table, adjacency=adjacency, is_present=self.is_present)
+
+    def _names(self) -> Names:
+        names = self.state.table.vocabulary.names or Names.of([], [])
+        more = [name for batch in self.state.batches for name in batch.change.new_nodes]
+        return with_nodes(names, more)
+
+    def _facts(self) -> IntArray:
+        """Those of the base, but for facts that batches were about: the last batch decides."""
+        is_there: dict[tuple[int, int, int], bool] = {}
+        for batch in self.state.batches:
+            is_there |= dict.fromkeys(map(tuple, batch.change.batch.removed.tolist()), False)
+            is_there |= dict.fromkeys(map(tuple, batch.change.batch.added.tolist()), True)
+        if not is_there:
+            return self.state.facts
+        touched = np.array(list(is_there), np.int32)
+        added = touched[np.fromiter(is_there.values(), np.bool_)]
+        return np.concatenate([without(self.state.facts, touched), added])

@@ -1,0 +1,191 @@
+"""The graph of a run as it is after its updates, on disk beside the run.
+
+RUN/live/base-000003/        all of it after batch 3: a vocabulary folder (tokenizer/storage.py) and
+                             facts.npy, present.npy, and vectors.npy, which is mapped into memory
+RUN/live/000004.safetensors  a batch: facts, names, and the rows of tokens and vectors it changed
+RUN/live/lock                held by who writes
+
+Files are written whole under another name, then renamed, and never changed: a batch happens at the
+moment of its rename, or not at all, whenever the process dies. Who has opened the graph keeps what
+was opened, and who opens it meets the latest state. Now and then the batches are folded into a new
+base; readers that look for a file just then look again.
+"""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodepiece.errors import InputError
+from nodepiece.files import atomic_folder
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.inference.live_batch import (
+    FORMAT_VERSION,
+    StoredBatch,
+    Vectors,
+    check_version,
+    read_batch,
+    write_batch,
+)
+from nodepiece.tokenizer.storage import HEADER, load_tokens, write_tokens, write_vocabulary
+from nodepiece.tokenizer.tokens import TokenTable
+
+LIVE = "live"
+BATCH_SUFFIX = ".safetensors"
+BASE_PREFIX = "base-"
+FOLD_AFTER = 100  # batches, or
+FOLD_SHARE = 4  # when one row in so many has changed
+ATTEMPTS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class LiveState:
+    """A base and the batches after it."""
+
+    number: int  # of the last batch
+    base_number: int
+    facts: IntArray  # (num_facts, 3) of the base
+    is_present: NDArray[np.bool_]  # (num_nodes,) of the base
+    table: TokenTable  # of the base
+    vectors: Vectors  # (num_nodes, dim) of the base, mapped into memory
+    batches: tuple[StoredBatch, ...]
+
+    @property
+    def wants_folding(self) -> bool:
+        num_rows = sum(len(batch.vectors.nodes) for batch in self.batches)
+        return len(self.batches) >= FOLD_AFTER or num_rows * FOLD_SHARE > len(self.vectors)
+
+
+def has_live(run: Path) -> bool:
+    return (run / LIVE).is_dir() and bool(_bases(run / LIVE))
+
+
+def last_number(run: Path) -> int:
+    """Of the last batch that happened."""
+    return max(_bases(run / LIVE) + _batches(run / LIVE))
+
+
+def open_live(run: Path, model_hash: str) -> LiveState:
+    """The latest state of a run that has one. `model_hash`: of the weights that it must be of."""
+    folder = run / LIVE
+    for _ in range(ATTEMPTS):
+        base_number = max(_bases(folder))
+        try:
+            return _open(folder, base_number, model_hash)
+        except (FileNotFoundError, InputError):
+            if base_number == max(_bases(folder)):
+                raise  # and not because it was folded meanwhile
+    raise InputError(f"{folder} changes faster than it can be read; try again later")
+
+
+def start_live(
+    run: Path, graph: KnowledgeGraph, table: TokenTable, vectors: Vectors, model_hash: str
+) -> None:
+    """The graph and the vectors of a run as it was trained."""
+    is_present = np.ones(graph.num_nodes, np.bool_)
+    write_base(run, 0, graph.triples, is_present, table, vectors, model_hash)
+
+
+def write_base(
+    run: Path,
+    number: int,
+    facts: IntArray,
+    is_present: NDArray[np.bool_],
+    table: TokenTable,
+    vectors: Vectors,
+    model_hash: str,
+) -> None:
+    """Write a new base; whatever it makes superfluous is removed."""
+    with atomic_folder(_base_folder(run / LIVE, number), marker=HEADER) as partial:
+        write_vocabulary(table.vocabulary, partial)
+        write_tokens(table, partial)
+        np.save(partial / "facts.npy", facts)
+        np.save(partial / "present.npy", is_present)
+        np.save(partial / "vectors.npy", vectors)
+        (partial / "live.json").write_text(json.dumps(_header(model_hash)) + "\n")
+    for old in _bases(run / LIVE):
+        if old < number:
+            rmtree(_base_folder(run / LIVE, old), ignore_errors=True)
+    for old in _batches(run / LIVE):
+        if old <= number:
+            _batch_file(run / LIVE, old).unlink(missing_ok=True)
+
+
+def commit_batch(run: Path, number: int, batch: StoredBatch) -> None:
+    """Let a batch happen: with the rename of its file."""
+    write_batch(_batch_file(run / LIVE, number), batch)
+
+
+@contextmanager
+def writing(run: Path) -> Iterator[None]:
+    """Hold the lock of a run's live graph; who comes second is refused."""
+    folder = run / LIVE
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(
+                f"another update of {run} is under way; try again when it is done"
+            ) from error
+        yield
+
+
+def _header(model_hash: str) -> dict[str, Any]:
+    return {"format_version": FORMAT_VERSION, "model_sha256": model_hash}
+
+
+def _base_folder(folder: Path, number: int) -> Path:
+    return folder / f"{BASE_PREFIX}{number:06}"
+
+
+def _batch_file(folder: Path, number: int) -> Path:
+    return folder / f"{number:06}{BATCH_SUFFIX}"
+
+
+def _bases(folder: Path) -> list[int]:
+    names = (path.name.removeprefix(BASE_PREFIX) for path in folder.glob(f"{BASE_PREFIX}*"))
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def _batches(folder: Path) -> list[int]:
+    names = (path.name.removesuffix(BATCH_SUFFIX) for path in folder.glob(f"*{BATCH_SUFFIX}"))
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def _open(folder: Path, base_number: int, model_hash: str) -> LiveState:
+    base = _base_folder(folder, base_number)
+    header = json.loads((base / "live.json").read_text())
+    check_version(base, int(header["format_version"]))
+    if header["model_sha256"] != model_hash:
+        raise InputError(
+            f"{folder} holds the vectors of other weights than the run has now; remove the folder, "
+            "and the updates with it, or put the weights back"
+        )
+    table = load_tokens(base)
+    last = base_number
+    batches = []
+    for number in _batches(folder):
+        if number <= base_number:
+            continue
+        if number != last + 1:
+            raise InputError(f"{folder} lacks batch {last + 1}; put it back, or remove later ones")
+        batches.append(read_batch(_batch_file(folder, number)))
+        last = number
+    return LiveState(
+        last,
+        base_number,
+        np.load(base / "facts.npy", mmap_mode="r" if table.num_nodes else None),
+        np.load(base / "present.npy"),
+        table,
+        np.load(base / "vectors.npy", mmap_mode="r"),
+        tuple(batches),
+    )

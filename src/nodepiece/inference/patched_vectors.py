@@ -1,0 +1,69 @@
+"""A matrix of node vectors with some rows put over it, so that a small change copies little."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class PatchedVectors:
+    """Row v of the whole is the patch of v where there is one, or row v of the base."""
+
+    base: Tensor  # (num_base, dim), maybe mapped from disk, never written to
+    nodes: Tensor  # (num_patched,) ascending ids on the CPU, those from num_base on without a gap
+    patch: Tensor  # (num_patched, dim)
+
+    @staticmethod
+    def of(base: Tensor) -> "PatchedVectors":
+        return PatchedVectors(base, torch.empty(0, dtype=torch.int64), base[:0])
+
+    @property
+    def num_nodes(self) -> int:
+        return max(len(self.base), int(self.nodes[-1]) + 1 if len(self.nodes) else 0)
+
+    @cached_property
+    def whole(self) -> Tensor:
+        """(num_nodes, dim)."""
+        return (
+            self.put_over(self.base, lambda patch: patch, dim=0) if len(self.nodes) else self.base
+        )
+
+    def rows(self, nodes: Tensor) -> Tensor:
+        """(num_asked,) ids on the CPU -> (num_asked, dim)."""
+        device = self.base.device
+        rows = self.base[nodes.clamp(max=len(self.base) - 1).to(device)]
+        if not len(self.nodes):
+            return rows
+        place = torch.searchsorted(self.nodes, nodes).clamp(max=len(self.nodes) - 1)
+        is_patched = self.nodes[place] == nodes
+        return torch.where(is_patched[:, None].to(device), self.patch[place.to(device)], rows)
+
+    def scores(self, score_all: Callable[[Tensor], Tensor]) -> Tensor:
+        """What `score_all` makes of the whole, without putting it together.
+
+        It takes (any number of nodes, dim) and gives (batch, as many).
+        """
+        scores = score_all(self.base)
+        return self.put_over(scores, score_all, dim=1) if len(self.nodes) else scores
+
+    def put_over(self, below: Tensor, function: Callable[[Tensor], Tensor], *, dim: int) -> Tensor:
+        """Replace and append along `dim` what `function` makes of the patch."""
+        above = function(self.patch)
+        shape = list(below.shape)
+        shape[dim] = self.num_nodes - below.shape[dim]
+        longer = torch.cat([below, below.new_empty(shape)], dim=dim)
+        return longer.index_copy_(dim, self.nodes.to(below.device), above)
+
+    def with_rows(self, nodes: Tensor, rows: Tensor) -> "PatchedVectors":
+        """With some more rows replaced or appended; `nodes` ascending."""
+        kept = ~torch.isin(self.nodes, nodes)
+        all_nodes = torch.cat([self.nodes[kept], nodes])
+        all_rows = torch.cat([self.patch[kept.to(self.patch.device)], rows])
+        order = all_nodes.argsort()
+        return PatchedVectors(self.base, all_nodes[order], all_rows[order.to(rows.device)])
+
+    def to(self, device: torch.device) -> "PatchedVectors":
+        return PatchedVectors(self.base.to(device), self.nodes, self.patch.to(device))

@@ -1,0 +1,116 @@
+"""Lasting changes to the graph of a run: whole batches, beside the run, without training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from nodepiece.errors import InputError
+from nodepiece.inference.changed_vectors import encoder_of, vectors_after
+from nodepiece.inference.links import LinkRun
+from nodepiece.inference.live_batch import StoredBatch, VectorRows
+from nodepiece.inference.live_store import (
+    LiveState,
+    commit_batch,
+    has_live,
+    last_number,
+    start_live,
+    write_base,
+    writing,
+)
+from nodepiece.tokenizer.changing_graph import Change, NamedFacts
+from nodepiece.tokenizer.storage import load_tokens
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What an update came to."""
+
+    num_added: int  # facts
+    num_removed: int  # facts, those of removed nodes included
+    num_new_nodes: int
+    num_gone_nodes: int
+    num_known: int  # facts to add that were there already, left out
+    num_absent: int  # facts to remove that were not there, left out
+    num_tokens: int  # nodes whose pieces are new or different
+    num_vectors: int  # nodes whose vectors were computed
+
+
+def update_run(
+    run: LinkRun,
+    *,
+    add: NamedFacts = (),
+    remove: NamedFacts = (),
+    add_nodes: Sequence[str] = (),
+    remove_nodes: Sequence[str] = (),
+) -> Updated:
+    """Let a batch happen to the graph of a run, for good, and let the run answer by it.
+
+    It happens wholly or not at all, whenever the process ends. The first update computes the
+    vectors of all nodes and lays them beside the run.
+    """
+    encoder_of(run.model)
+    with writing(run.folder):
+        state = begin(run)
+        plan = run.graph.plan(
+            add=add, remove=remove, add_nodes=add_nodes, remove_nodes=remove_nodes
+        )
+        batch = carry_out(run, plan)
+        try:
+            commit_batch(run.folder, state.number + 1, batch)
+        except BaseException:
+            run.look_again()  # at what is on disk, as the batch is not
+            raise
+        take_over(run)
+        if run.live is not None and run.live.state.wants_folding:
+            fold(run, run.live.state.number)
+    return Updated(
+        len(plan.batch.added),
+        len(plan.batch.removed),
+        len(plan.new_nodes),
+        len(plan.gone),
+        plan.num_known,
+        plan.num_absent,
+        len(batch.tokens.nodes),
+        len(batch.vectors.nodes),
+    )
+
+
+def begin(run: LinkRun) -> LiveState:
+    """Bring a run to the latest state; the first one is laid out if there is none."""
+    if not has_live(run.folder):
+        table = load_tokens(run.folder / "vocabulary", graph=run.task.graph)
+        start_live(run.folder, run.task.graph, table, run.embed(), run.model_hash)
+    if run.live is None or run.live.state.number != last_number(run.folder):
+        run.look_again()
+    if run.live is None:
+        raise InputError(f"{run.folder} has lost its live graph while it was updated; try again")
+    return run.live.state
+
+
+def carry_out(run: LinkRun, plan: Change) -> StoredBatch:
+    """Change the graph of a run in memory, and compute what that changes."""
+    before, tokens = run.patched, run.graph.tokens
+    rows = run.graph.apply(plan)
+    graph = plan.on(run.dataset.train)
+    after = vectors_after(run.model, before, rows, tokens=tokens, graph=graph)
+    is_whole = bool(run.model.layers)
+    nodes = np.arange(graph.num_nodes, dtype=np.int32) if is_whole else rows.nodes
+    vectors = after.rows(torch.tensor(nodes, dtype=torch.int64)).cpu().numpy()
+    return StoredBatch(plan, rows, VectorRows(nodes, vectors))
+
+
+def take_over(run: LinkRun) -> None:
+    """Let a run answer by what is on disk; its graph is at that state already."""
+    graph = run.graph
+    run.look_again()
+    run.graph = graph
+
+
+def fold(run: LinkRun, number: int) -> None:
+    """Put all batches into a new base."""
+    facts, table = run.dataset.train.triples, run.graph.table()
+    vectors = run.embed()
+    write_base(run.folder, number, facts, run.is_present, table, vectors, run.model_hash)
+    take_over(run)

@@ -1,0 +1,52 @@
+"""Some rows of a token table."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodepiece.graph.arrays import IntArray, ScalarT
+from nodepiece.graph.nearest import Distances
+
+
+class TokenRows(NamedTuple):
+    """The tokens of some nodes."""
+
+    nodes: IntArray  # (num_rows,) ascending ids
+    anchors: IntArray  # (num_rows, k) tokens
+    distances: Distances  # (num_rows, k) hops, NO_DISTANCE where there is no anchor
+    relations: IntArray  # (num_rows, m) tokens
+
+    def put_over(
+        self, anchors: IntArray, distances: Distances, relations: IntArray, num_nodes: int
+    ) -> "TokenRows":
+        """A table of all nodes with these rows in it; those that are longer than it are new."""
+        return TokenRows(
+            np.arange(num_nodes, dtype=np.int32),
+            _put_over(anchors, self.nodes, self.anchors, num_nodes),
+            _put_over(distances, self.nodes, self.distances, num_nodes),
+            _put_over(relations, self.nodes, self.relations, num_nodes),
+        )
+
+
+def latest(rows: Sequence[TokenRows]) -> TokenRows:
+    """One row for each node: of several, the last one. At least one part must be given."""
+    nodes = np.concatenate([part.nodes for part in rows])
+    distinct, from_end = np.unique(nodes[::-1], return_index=True)
+    last = len(nodes) - 1 - from_end
+    return TokenRows(
+        distinct,
+        np.concatenate([part.anchors for part in rows])[last],
+        np.concatenate([part.distances for part in rows])[last],
+        np.concatenate([part.relations for part in rows])[last],
+    )
+
+
+def _put_over(
+    below: NDArray[ScalarT], nodes: IntArray, rows: NDArray[ScalarT], num_nodes: int
+) -> NDArray[ScalarT]:
+    column = np.empty((num_nodes, below.shape[1]), below.dtype)
+    column[: len(below)] = below
+    column[nodes] = rows
+    return column

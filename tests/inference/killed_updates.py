@@ -1,0 +1,80 @@
+"""Updates that are killed at random moments, for test_killed_updates.py.
+
+    python tests/inference/killed_updates.py RUN ROUNDS
+
+Each round forks a process that updates the run without end, kills it after a while, and opens the
+run. Batch n brings "new n" and takes "new n - 1" away, so the number of the last batch tells all
+facts that must be there. Prints how many batches happened and how many were folded.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from tests.inference.fresh_vectors import facts_of, fresh_vectors
+
+from nodepiece.inference import live_store
+from nodepiece.inference.links import LinkRun
+from nodepiece.inference.live_store import LIVE, has_live
+from nodepiece.inference.run import load_links
+from nodepiece.inference.update import update_run
+
+
+def update_without_end(run: LinkRun) -> None:
+    while True:
+        number = 1 if run.live is None else run.live.state.number + 1
+        gone = [f"new {number - 1}"] if number > 1 else []
+        update_run(run, add=[(f"new {number}", "lives in", "town 1")], remove_nodes=gone)
+
+
+def check(run: LinkRun, trained: set[tuple[str, str, str]]) -> int:
+    number = 0 if run.live is None else run.live.state.number
+    expected = trained | ({(f"new {number}", "lives in", "town 1")} if number else set())
+    assert facts_of(run) == expected
+    assert run.dataset.num_nodes == 44 + number
+    assert run.is_present.sum() == 44 + min(number, 1)
+    torch.testing.assert_close(run.vectors, fresh_vectors(run))
+    return number
+
+
+def seconds_of_six_updates(folder: Path) -> float:
+    """On this machine, the laying out and a folding included, once all kernels are loaded."""
+    run = load_links(folder)
+    update_run(run, add=[("new 0", "lives in", "town 1")])
+    shutil.rmtree(folder / LIVE)
+    run.look_again()
+    start = time.perf_counter()
+    for n in range(6):
+        update_run(run, add=[(f"new {n}", "lives in", "town 1")])
+    return time.perf_counter() - start
+
+
+def main(folder: Path, num_rounds: int) -> None:
+    live_store.FOLD_AFTER = 4
+    torch.set_num_threads(1)
+    run = load_links(folder)
+    trained = facts_of(run)
+    longest = seconds_of_six_updates(shutil.copytree(folder, folder.with_name("measured")))
+    rng = np.random.default_rng(0)
+    numbers = [0]
+    for _ in range(num_rounds):
+        child = os.fork()
+        if not child:
+            update_without_end(run)
+        time.sleep(float(rng.random()) * longest)
+        os.kill(child, signal.SIGKILL)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL  # it did not stop by itself before
+        run = load_links(folder)
+        numbers.append(check(run, trained))
+    assert numbers == sorted(numbers)
+    bases = [path.name for path in (folder / "live").glob("base-*")] if has_live(folder) else []
+    sys.stdout.write(f"{numbers[-1]} {len(set(numbers))} {max(bases, default='none')}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

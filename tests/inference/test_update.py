@@ -1,0 +1,175 @@
+"""Lasting updates: by name, whole or not at all, seen by who opens the run next."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.inference.fresh_vectors import facts_of, fresh_vectors
+from tests.tasks.couples import couples, experiment
+
+from nodepiece.errors import InputError
+from nodepiece.inference import live_store
+from nodepiece.inference.links import LinkRun
+from nodepiece.inference.live_store import LIVE, writing
+from nodepiece.inference.run import load_links
+from nodepiece.inference.update import Updated, update_run
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.run_folder import MODEL
+from nodepiece.tasks.runner import RunOptions, run_experiment
+
+NEWCOMERS = [
+    ("Ida", "lives in", "town 1"),
+    ("Ida", "married to", "Jo"),
+    ("Jo", "lives in", "town 1"),
+]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    task = LinkPrediction(experiment(epochs=3), couples())
+    run_experiment(task, RunOptions(folder, torch.device("cpu")))
+    return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> LinkRun:
+    return load_links(shutil.copytree(trained, tmp_path / "run"))
+
+
+def assert_fresh(run: LinkRun) -> None:
+    torch.testing.assert_close(run.vectors, fresh_vectors(run))
+
+
+def test_an_update_lasts_and_changes_only_what_it_must(run: LinkRun) -> None:
+    before = facts_of(run)
+    vectors = run.vectors.clone()
+    updated = update_run(run, add=NEWCOMERS)
+    assert updated == Updated(3, 0, 2, 0, 0, 0, updated.num_tokens, updated.num_tokens)
+    assert updated.num_tokens < 20
+    opened = load_links(run.folder)
+    for answering in (run, opened):
+        assert facts_of(answering) == before | set(NEWCOMERS)
+        assert_fresh(answering)
+        assert answering.known(head="Ida", relation="married to") == ["Jo"]
+    is_same = (opened.vectors[: len(vectors)] == vectors).all(dim=1)
+    assert int((~is_same).sum()) <= updated.num_tokens - 2
+
+
+def test_updates_follow_each_other_from_any_process(run: LinkRun) -> None:
+    other = load_links(run.folder)
+    update_run(run, add=NEWCOMERS)
+    update_run(other, remove=[("Ida", "married to", "Jo")], add=[("Kim", "lives in", "town 0")])
+    update_run(run, add=[("Kim", "married to", "Ida"), ("person 3", "lives in", "town 2")])
+    facts = facts_of(load_links(run.folder))
+    assert ("Kim", "married to", "Ida") in facts and ("Ida", "married to", "Jo") not in facts
+    assert facts_of(run) == facts
+    assert_fresh(run)
+    assert_fresh(load_links(run.folder))
+
+
+def test_who_has_opened_a_run_keeps_what_was_opened(run: LinkRun) -> None:
+    update_run(run, add=NEWCOMERS)
+    reader = load_links(run.folder)
+    before = reader.vectors.clone()
+    update_run(run, remove_nodes=["Ida"], add=[("person 0", "lives in", "town 3")])
+    assert reader.known(head="Ida", relation="lives in") == ["town 1"]
+    assert torch.equal(reader.vectors, before)
+    reader.look_again()
+    assert reader.known(head="Ida", relation="lives in") == []
+
+
+def test_a_removed_node_is_no_answer_and_comes_back_with_a_fact(run: LinkRun) -> None:
+    update_run(run, remove_nodes=["person 1"])
+    run = load_links(run.folder)
+    names = {a.name for a in run.predict(relation="lives in", tail="town 0", top=99)}
+    assert "person 1" not in names
+    assert_fresh(run)
+    update_run(run, add=[("person 1", "married to", "person 0")])
+    names = {a.name for a in run.predict(relation="lives in", tail="town 0", top=99)}
+    assert "person 1" in names
+    assert_fresh(run)
+
+
+def test_batches_are_folded_into_a_new_base_and_nothing_is_lost(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_store, "FOLD_AFTER", 3)
+    reader = None
+    for n in range(8):
+        update_run(
+            run, add=[(f"new {n}", "lives in", f"town {n % 4}")], remove_nodes=[f"person {n}"]
+        )
+        reader = reader or load_links(run.folder)
+    assert reader is not None and reader.known(head="new 0", relation="lives in") == ["town 0"]
+    opened = load_links(run.folder)
+    assert opened.live is not None
+    assert opened.live.state.number == 8 and len(opened.live.state.batches) < 3
+    assert facts_of(opened) == facts_of(run)
+    assert np.count_nonzero(~opened.is_present) == 8
+    assert_fresh(opened)
+    assert len(list((run.folder / LIVE).glob("base-*"))) == 1
+
+
+def test_facts_may_be_supposed_on_top_of_an_update(run: LinkRun) -> None:
+    update_run(run, add=NEWCOMERS)
+    supposed = load_links(run.folder).with_facts([("Kim", "married to", "Ida")])
+    assert_fresh(supposed)
+
+
+def test_evaluation_is_of_the_run_as_it_was_trained(run: LinkRun) -> None:
+    before = run.evaluate("test").scores
+    update_run(run, remove_nodes=["town 0"])
+    assert load_links(run.folder).evaluate("test").scores == before
+
+
+def test_a_second_writer_is_refused(run: LinkRun) -> None:
+    with writing(run.folder), pytest.raises(InputError, match=r"another update .* is under way"):
+        update_run(run, add=NEWCOMERS)
+    update_run(run, add=NEWCOMERS)
+
+
+def test_a_refused_batch_changes_nothing(run: LinkRun) -> None:
+    update_run(run, add=NEWCOMERS)
+    with pytest.raises(InputError, match="not seen in training"):
+        update_run(run, add=[("Kim", "knows", "Ida")])
+    with pytest.raises(InputError, match="unknown node 'Kim'"):
+        update_run(run, remove=[("Kim", "lives in", "town 1")])
+    assert facts_of(load_links(run.folder)) == facts_of(run)
+    assert_fresh(run)
+
+
+def test_a_batch_that_cannot_be_written_did_not_happen(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update_run(run, add=NEWCOMERS)
+    before = facts_of(run)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nodepiece.inference.live_batch.save_file", fail)
+        with pytest.raises(OSError, match="no space"):
+            update_run(run, add=[("Kim", "lives in", "town 1")])
+    assert facts_of(run) == before
+    update_run(run, add=[("Kim", "lives in", "town 2")])
+    assert_fresh(run)
+
+
+def test_vectors_of_other_weights_are_refused(run: LinkRun) -> None:
+    update_run(run, add=NEWCOMERS)
+    with (run.folder / MODEL).open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(InputError, match="vectors of other weights"):
+        run.look_again()
+
+
+def test_a_missing_batch_is_named(run: LinkRun) -> None:
+    for n in range(3):
+        update_run(run, add=[(f"new {n}", "lives in", "town 1")])
+    (run.folder / LIVE / "000002.safetensors").unlink()
+    with pytest.raises(InputError, match="lacks batch 2"):
+        load_links(run.folder)
