@@ -136,6 +136,15 @@ def refuse_to_replace(folder: Path) -> None:
         )
 
 
+FACTS = "--head X --relation R"
+QUESTIONS = {  # what a run of each task is asked with
+    "link-prediction": FACTS,
+    "relation-prediction": "--head X --tail Y",
+    "inductive-link-prediction": FACTS,
+    "node-classification": "--node X",
+}
+
+
 def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
     seconds = metrics["seconds"]
     scores = "no test facts, so it was not evaluated"
@@ -146,7 +155,7 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
         f"{metrics['experiment']}: {scores}",
         f"{metrics['parameters']:,} parameters; {seconds['train']:.1f} s of training, "
         f"{seconds['evaluate']:.1f} s of evaluation on {metrics['device']}",
-        f"wrote {folder}; ask it with: nodepiece predict {folder} --head X --relation R",
+        f"wrote {folder}; ask it with: nodepiece predict {folder} {QUESTIONS[metrics['task']]}",
     ]
 
 
