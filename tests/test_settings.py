@@ -232,5 +232,11 @@ def test_experiments_are_the_rows_that_were_promised() -> None:
     promised |= {f"{d}-rotate{small}" for d in ("codex-m", "codex-s") for small in ("", "-small")}
     promised |= {"wikikg2-paper"} | {f"wikikg2-paper-{ablation}" for ablation in ABLATIONS}
     promised |= {f"wikikg2-{shallow}" for shallow in ("autosf", "pairre", "rotate", "transe")}
+    promised |= {
+        f"inductive-{graph}-v{number}-{kind}"
+        for graph in ("fb15k-237", "wn18rr", "nell-995")
+        for number in range(1, 5)
+        for kind in ("paper", "best")
+    }
     promised |= {"countries", "fb15k-237-best", "wn18rr-best", "codex-m-best"}
     assert promised <= set(experiment_names())

@@ -38,6 +38,13 @@ class InductiveJudge:
         graph = self.dataset.train
         return known_tails(self.dataset.all_triples(), graph.num_nodes, graph.num_relations)
 
+    @property
+    def memory_budget(self) -> int:
+        """Bytes for scores. Walks take as much for an edge as a score does for a node."""
+        graph = self.dataset.train
+        share = graph.num_nodes / (graph.num_nodes + 2 * graph.num_triples)
+        return int(share * self.settings.memory_budget)
+
     @cached_property
     def table(self) -> TokenTable:
         rng = np.random.default_rng(self.experiment.seed)
@@ -92,7 +99,7 @@ class InductiveJudge:
                 score_tails,
                 self.dataset.part(split),
                 self.known,
-                memory_budget=self.settings.memory_budget,
+                memory_budget=self.memory_budget,
                 device=device,
                 progress=progress,
             )
@@ -112,7 +119,7 @@ class InductiveJudge:
             facts,
             negatives,
             self.known,
-            memory_budget=self.settings.memory_budget,
+            memory_budget=self.memory_budget,
             device=device,
         )
         return report_draws(draws)
