@@ -16,6 +16,7 @@ from nodepiece.data.load import (
     load_labelled_graph,
     load_training_graph,
 )
+from nodepiece.data.mapped import is_mapped, read_mapped_graph
 from nodepiece.data.ogb import (
     is_ogb_folder,
     ogb_files,
@@ -87,6 +88,9 @@ def open_graph(
     if is_ogb_folder(Path(source)):
         graph = read_ogb_training_graph(ogb_files(Path(source)))
         return graph, [f"{graph.num_triples:,} facts in the layout of OGB"]
+    if is_mapped(source):
+        graph = read_mapped_graph(source)
+        return graph, [f"{graph.num_triples:,} facts by ids, mapped"]
     if source == STANDARD_INPUT or Path(source).exists():
         graph, report = read_graph_with_report(source, options=options)
         first, *others = report.sentences()
