@@ -26,8 +26,8 @@ changes one of them for a run; a TOML file of your own with `extends = "fb15k-23
 some for good.
 
 "Table 2" and "Table 3" are the paper's tables of transductive link prediction, "Relation
-prediction" the table of its appendix, "Inductive" that of inductive link prediction, where ranks are
-among 50 nodes drawn at random, ten times. Numbers in the last column are the paper's, those in
+prediction" the table of its appendix, "Inductive" that of inductive link prediction, where ranks
+are among 50 nodes drawn at random, ten times. Numbers in the last column are the paper's, those in
 "measured" are ours: MRR / Hits@10 on the test facts, from [`results`](../results), where each file
 has the command that gives it again. This page is written by `python scripts/list_experiments.py`.
 """

@@ -8,7 +8,7 @@ import torch
 
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.decoders.link_model import DecoderSettings
-from nodepiece.decoders.walks import Walks
+from nodepiece.decoders.walks import LOG_FLOOR, Walks
 from nodepiece.encoders.arranged_edges import arrange_edges
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
@@ -133,11 +133,12 @@ def test_walks_are_what_a_walker_finds_step_by_step(is_hidden: bool) -> None:
     weight = torch.ones(len(edges))
     if is_hidden:
         weight[[1, 6]] = 0
-    heads, asked = torch.tensor([0, 4, 0]), relations[[1, 0, 2]]
+    heads, asked = torch.tensor([0, 4, 0]), torch.tensor([1, 0, 2])
     found = walks(heads, asked, relations, arrange_edges(edges, 5, 4), weight)
 
     visible = edges[weight > 0]
-    for row, (head, query) in enumerate(zip(heads.tolist(), asked, strict=True)):
+    for row, (head, question) in enumerate(zip(heads.tolist(), asked.tolist(), strict=True)):
+        query = relations[question]
         chance = torch.zeros(5)
         chance[head] = 1
         reached = torch.zeros(5)
@@ -151,5 +152,10 @@ def test_walks_are_what_a_walker_finds_step_by_step(is_hidden: bool) -> None:
             chance = after
             reached += mix[step] * chance
         reached[head] = 0
-        expected = (1 + walks.strength(query)) * (reached + walks.log_floor.exp()).log()
+        reach, floor, answers, degrees = walks.weigh(query)
+        expected = (1 + reach) * (reached + (LOG_FLOOR + floor).exp()).log()
+        for node in range(5):
+            around = visible[visible[:, 0] == node]
+            is_answer = around[:, 1] == (question + 2) % 4
+            expected[node] += answers * is_answer.sum().log1p() + degrees * np.log1p(len(around))
         torch.testing.assert_close(found[row], expected)

@@ -132,7 +132,7 @@ class InductiveModel(nn.Module):
         if self.walks is None:
             return scores
         view, weight = graph.view, graph.weight
-        return scores + self.walks(heads, relation, graph.relations, view.edges, weight)
+        return scores + self.walks(heads, relations, graph.relations, view.edges, weight)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, graph: EncodedGraph) -> Tensor:
         """(batch,), (batch,) -> (batch, num_relations)."""

@@ -1,4 +1,4 @@
-"""How easily walks from the head reach each node, along relations that the question prefers.
+"""What the edges around head and tail say of a fact: how easily one is reached from the other.
 
 Node vectors say what a node is like, and not how near it is to another. On graphs with few
 relations, being near is most of what there is to know. The lengths of walks and their preferences
@@ -18,11 +18,15 @@ LOG_FLOOR = -7.0  # of the chance to reach a node: how it starts
 
 
 class Walks(nn.Module):
-    """strength * log(floor + sum over lengths l of mix_l * chance to be there after l steps).
+    """Scores from walks: the chance to reach a node, how often it is an answer, and its degree.
 
-    Strength, mix and preferences depend on the relation asked for. A step goes to a neighbour
-    with a chance of preference(relation) / degree, where preferences are between 0 and 2. The head
-    itself counts as not reached.
+    reach * log(floor + sum over lengths l of mix_l * chance to be there after l steps)
+    + answers * log(1 + facts with the relation asked for that the node is the tail of)
+    + edges * log(1 + edges of the node),
+
+    where reach, floor, mix, answers and edges depend on the relation asked for. A step goes to a
+    neighbour with a chance of preference(relation) / degree, where preferences are between 0 and
+    2. The head itself counts as not reached.
     """
 
     def __init__(self, dim: int, num_steps: int, *, generator: torch.Generator) -> None:
@@ -30,33 +34,65 @@ class Walks(nn.Module):
         self.num_steps = num_steps
         self.prefer = nn.ModuleList(linear(dim, dim, generator=generator) for _ in range(num_steps))
         self.mix = linear(dim, num_steps, generator=generator)
-        self.strength = linear(dim, 1, generator=generator)
-        self.log_floor = nn.Parameter(torch.tensor(LOG_FLOOR))
+        self.weigh = linear(dim, 4, generator=generator)  # reach, floor, answers, edges
 
     def forward(
         self,
         heads: Tensor,  # (batch,)
-        asked: Tensor,  # (batch, dim) the relation of each question
-        relations: Tensor,  # (num_relations, dim) all of them
+        asked: Tensor,  # (batch,) the relation of each question
+        relations: Tensor,  # (num_relations, dim) all of them, the second half inverses
         edges: ArrangedEdges,
         weight: Tensor | None,  # (num_edges,) in the caller's order, 0: hidden
     ) -> Tensor:
         """(batch, num_nodes), to be added to scores."""
         if weight is None:
-            weight = asked.new_ones(len(edges.order))
+            weight = relations.new_ones(len(edges.order))
         weight = weight.index_select(0, edges.order)[:, None]  # (num_edges, 1)
-        in_both = gather(weight, edges.listeners).view(2, edges.num_nodes, 1)
-        one_of = 1 / in_both.sum(dim=0).clamp_min(1.0)  # (num_nodes, 1)
-        chance = asked.new_zeros(edges.num_nodes, len(heads)).scatter_(0, heads[None], 1.0)
-        mix = softplus(self.mix(asked)).T  # (num_steps, batch)
-        reached = torch.zeros_like(chance)
+        degree = gather(weight, edges.listeners).view(2, edges.num_nodes, 1).sum(dim=0)
+        questions = relations.index_select(0, asked)  # (batch, dim)
+        reach, log_floor, answers, degrees = self.weigh(questions).T[:, None]  # (1, batch) each
+        reached = self.reached(heads, questions, relations, edges, weight, degree)
+        count = self.count_answers(asked, relations, edges, weight)
+        score = (1 + reach) * (reached + (LOG_FLOOR + log_floor).exp()).log()
+        return (score + answers * count.log1p() + degrees * degree.log1p()).T
+
+    def reached(
+        self,
+        heads: Tensor,
+        questions: Tensor,  # (batch, dim)
+        relations: Tensor,
+        edges: ArrangedEdges,
+        weight: Tensor,  # (num_edges, 1) in the order of `edges`
+        degree: Tensor,  # (num_nodes, 1)
+    ) -> Tensor:
+        """The chances of being at a node after some steps, added up: (num_nodes, batch)."""
+        chance = weight.new_zeros(edges.num_nodes, len(heads)).scatter_(0, heads[None], 1.0)
+        one_of = 1 / degree.clamp_min(1.0)
+        mix = softplus(self.mix(questions)).T  # (num_steps, batch)
+        total = torch.zeros_like(chance)
         scale = relations.shape[1] ** -0.5
         for step, prefer in enumerate(self.prefer):
-            preference = 2 * (relations @ prefer(asked).T * scale).sigmoid()
+            preference = 2 * (relations @ prefer(questions).T * scale).sigmoid()
             said = spread(chance * one_of, edges.neighbours) * spread(preference, edges.relations)
-            heard = weighted_sum(said, weight, *edges.ends)  # (2 * num_nodes, batch)
-            chance = heard.view(2, edges.num_nodes, -1).sum(dim=0)
-            reached = reached + mix[step] * chance
-        reached = reached.scatter(0, heads[None], 0.0)  # to be back home is no answer
-        strength = 1 + self.strength(asked)  # (batch, 1)
-        return strength * (reached.T + self.log_floor.exp()).log()
+            chance = self.hear(said, edges, weight)
+            total = total + mix[step] * chance
+        return total.scatter(0, heads[None], 0.0)  # to be back home is no answer
+
+    def count_answers(
+        self, asked: Tensor, relations: Tensor, edges: ArrangedEdges, weight: Tensor
+    ) -> Tensor:
+        """Facts with the relation of each question that a node is the tail of: (num_nodes, batch).
+
+        Seen from their tails, these are edges along the inverse relation.
+        """
+        num_relations = len(relations)
+        inverse = (asked + num_relations // 2) % num_relations
+        every = torch.arange(num_relations, device=asked.device)
+        is_inverse = (every[:, None] == inverse).to(weight.dtype)  # (num_relations, batch)
+        return self.hear(spread(is_inverse, edges.relations), edges, weight)
+
+    @staticmethod
+    def hear(said: Tensor, edges: ArrangedEdges, weight: Tensor) -> Tensor:
+        """(num_voices, batch) -> (num_nodes, batch): what nodes hear in both directions."""
+        heard = weighted_sum(said, weight, *edges.ends)
+        return heard.view(2, edges.num_nodes, -1).sum(dim=0)
