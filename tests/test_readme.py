@@ -95,3 +95,14 @@ def test_the_make_targets_it_names_are_there() -> None:
 def test_the_files_it_links_to_are_there() -> None:
     for link in re.findall(r"\]\(([^)]+)\)", README):
         assert link.startswith("https://") or (ROOT / link).exists(), link
+
+
+def test_the_example_of_classes_ends_with_those_of_a_country(folder: Path) -> None:
+    (example,) = blocks("shell")
+
+    printed = lines(run("bash", "-e", "-c", example, folder=folder))
+
+    assert "5 classes; labelled nodes: 179 for train, 22 for valid, 22 for test" in " ".join(
+        printed
+    )
+    assert len(printed[-4:]) == 4 and printed[-3].split()[1] == "Africa"  # what Kenya is
