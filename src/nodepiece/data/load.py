@@ -1,6 +1,6 @@
 """From a benchmark's name to its content, one loader for each kind of task."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from nodepiece.data.benchmarks import (
@@ -17,26 +17,14 @@ from nodepiece.data.benchmarks import (
 )
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import InductiveDataset, join_graphs
-from nodepiece.data.json_file import read_json
 from nodepiece.data.labelled_graph import LabelledGraph, read_labelled_graph
 from nodepiece.data.ogb import read_ogb_dataset, read_ogb_training_graph
-from nodepiece.data.read import ReadOptions, read_dataset, read_graph, read_graph_with_report
+from nodepiece.data.out_of_sample import JUDGED, OutOfSampleDataset, read_parts
+from nodepiece.data.read import ReadOptions, read_dataset, read_graph_with_report
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 NO_HEADER = ReadOptions(header=False)  # no release has one, whatever its first line looks like
-
-NamedTriple = tuple[str, str, str]  # head, relation, tail
-
-
-@dataclass(frozen=True, eq=False)
-class OutOfSampleDataset:
-    """A training graph, and nodes that it does not have with the facts that name them."""
-
-    name: str
-    train: KnowledgeGraph
-    unseen: dict[str, dict[str, tuple[NamedTriple, ...]]]
-    """"valid" and "test" -> unseen node -> its facts by name, in the order of the file."""
 
 
 def load_benchmark(name: str, data: Path | None) -> Dataset:
@@ -66,9 +54,7 @@ def load_labelled_graph(name: str, data: Path | None) -> LabelledGraph:
 
 def load_out_of_sample(name: str, data: Path | None) -> OutOfSampleDataset:
     files = _locate(name, data, task=OUT_OF_SAMPLE).files
-    train = read_graph(files["train"], options=NO_HEADER)
-    unseen = {part: _read_unseen(files[part]) for part in SPLITS[1:]}
-    return OutOfSampleDataset(name, train, unseen)
+    return read_parts(name, files["train"], {part: files[part] for part in JUDGED}, NO_HEADER)
 
 
 def load_training_graph(name: str, data: Path | None) -> tuple[KnowledgeGraph, list[str]]:
@@ -95,26 +81,3 @@ def _locate(name: str, data: Path | None, *, task: str) -> Location:
             f"take one of {', '.join(fitting)}"
         )
     return locate_benchmark(name, data=data)
-
-
-def _read_unseen(path: Path) -> dict[str, tuple[NamedTriple, ...]]:
-    return {
-        node: tuple(_named_triple(path, node, fact) for fact in _listed(path, node, facts))
-        for node, facts in read_json(path).items()
-    }
-
-
-def _listed(path: Path, node: str, facts: object) -> list[object]:
-    if not isinstance(facts, list):
-        raise InputError(f"{path}: the facts of {node!r} must be a list")
-    return facts
-
-
-def _named_triple(path: Path, node: str, fact: object) -> NamedTriple:
-    match fact:
-        case [str(head), str(relation), str(tail)] if node in (head, tail):
-            return head, relation, tail
-    raise InputError(
-        f"{path}: {fact!r} is listed for {node!r}; expected [head, relation, tail] with that node "
-        "at one end"
-    )

@@ -3,7 +3,9 @@
 from difflib import get_close_matches
 from pathlib import Path
 
-from nodepiece.data.benchmarks import BENCHMARKS, OGB, locate_benchmark
+import numpy as np
+
+from nodepiece.data.benchmarks import BENCHMARKS, OGB, OUT_OF_SAMPLE, locate_benchmark
 from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
 from nodepiece.data.dataset import Dataset, GivenNegatives
 from nodepiece.data.embedded import load_countries
@@ -14,6 +16,7 @@ from nodepiece.data.load import (
     load_benchmark,
     load_inductive,
     load_labelled_graph,
+    load_out_of_sample,
     load_training_graph,
 )
 from nodepiece.data.mapped import is_mapped, read_mapped_graph
@@ -24,11 +27,14 @@ from nodepiece.data.ogb import (
     read_ogb_dataset,
     read_ogb_training_graph,
 )
+from nodepiece.data.out_of_sample import JUDGED, OutOfSampleDataset, read_out_of_sample
+from nodepiece.data.out_of_sample_split import split_out_of_sample
 from nodepiece.data.read import dataset_name, read_dataset, read_graph_with_report
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 EMBEDDED = "countries"
+SPLIT_SHARE, SPLIT_SEED = 0.05, 0  # of out-of-sample splits that are made when they are opened
 
 
 def open_dataset(source: str, *, data: Path | None = None) -> Dataset:
@@ -64,6 +70,21 @@ def open_labelled(source: str, *, data: Path | None = None) -> LabelledGraph:
     if source == EMBEDDED:
         raise InputError(f"{source} has no classes; make a labelled graph with nodepiece label")
     return load_labelled_graph(source, data)
+
+
+def open_out_of_sample(source: str, *, data: Path | None = None) -> OutOfSampleDataset:
+    """A graph and nodes that arrive later; a path wins over a name.
+
+    A dataset for transductive link prediction is split by the paper's recipe, the same way every
+    time: with 5 % of the nodes for valid, 5 % for test, and seed 0.
+    """
+    folder = Path(source)
+    if folder.is_dir() and (folder / f"{JUDGED[0]}.json").is_file():
+        return read_out_of_sample(folder)
+    if source in BENCHMARKS and BENCHMARKS[source].task == OUT_OF_SAMPLE:
+        return load_out_of_sample(source, data)
+    dataset = open_dataset(source, data=data)
+    return split_out_of_sample(dataset, SPLIT_SHARE, rng=np.random.default_rng(SPLIT_SEED))[0]
 
 
 def open_negatives(
