@@ -26,6 +26,7 @@ lint: .venv/installed-dev
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.tokenization
 	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.compgcn
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
