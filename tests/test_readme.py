@@ -85,6 +85,14 @@ def test_the_console_example_prints_what_is_shown(folder: Path) -> None:
     assert lines(printed) == lines(shown)
 
 
+def test_the_example_of_a_graph_never_seen_answers_for_it(folder: Path) -> None:
+    (example,) = blocks("bash")
+
+    printed = lines(run("bash", "-e", "-c", example, folder=folder))
+
+    assert printed[-1].split()[:2] == ["1", "Nowhere"]
+
+
 def test_the_make_targets_it_names_are_there() -> None:
     makefile = (ROOT / "Makefile").read_text()
 

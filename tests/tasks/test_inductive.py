@@ -237,10 +237,17 @@ def test_a_folder_with_relations_that_training_lacks(
     assert load(tmp_path / "run").evaluate("test").scores["mrr"] == metrics["mrr"]
 
 
-def test_a_folder_without_two_graphs_is_refused_with_what_is_expected(tmp_path: Path) -> None:
+def test_a_folder_with_half_of_the_graphs_is_refused_with_what_is_expected(tmp_path: Path) -> None:
+    (tmp_path / "inference").mkdir()
     chosen = replace(EXPERIMENT, dataset=str(tmp_path))
     with pytest.raises(InputError, match=r"no folder training/; an inductive dataset has"):
         InductiveLinkPrediction.open(chosen, None)
+
+
+def test_a_single_graph_is_judged_on_itself() -> None:
+    task = InductiveLinkPrediction.open(replace(EXPERIMENT, dataset="countries"), None)
+    assert task.inference is task.dataset.training
+    assert len(task.inference.test) == 165
 
 
 @pytest.mark.gpu

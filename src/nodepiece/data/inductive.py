@@ -40,7 +40,12 @@ class InductiveDataset:
 
 
 def read_inductive(folder: Path, *, keep_unseen_relations: bool = False) -> InductiveDataset:
-    """A folder with `training/` and `inference/` in it, each with train, valid and test."""
+    """A folder with `training/` and `inference/` in it, each with train, valid and test.
+
+    What has neither is one graph, to be judged on itself.
+    """
+    if not any((folder / part).is_dir() for part in PARTS):
+        return of_one_graph(read_dataset(folder))
     for part in PARTS:
         if not (folder / part).is_dir():
             raise InputError(
@@ -52,6 +57,11 @@ def read_inductive(folder: Path, *, keep_unseen_relations: bool = False) -> Indu
     return join_graphs(
         folder.name, training, files, DETECT_EVERYTHING, keep_unseen_relations=keep_unseen_relations
     )
+
+
+def of_one_graph(dataset: Dataset) -> InductiveDataset:
+    """Judged on the graph that is learned from, by its own valid and test facts."""
+    return InductiveDataset(dataset.name, dataset, dataset, num_unknown_relations=0, num_dropped=0)
 
 
 def join_graphs(
@@ -98,7 +108,8 @@ def by_relations_of(
     if unseen and not keep_unseen_relations:
         raise InputError(
             f"{len(unseen)} of the graph's relations, such as {unseen[0]!r}, were not there in "
-            "training; leave their facts out, or ask for the mean of all relations in their place"
+            "training; leave their facts out, or take the mean of all relations for them "
+            "(--unseen-relations mean)"
         )
     names = Names(named(graph).nodes, appended(known, unseen))
     triples, _ = encode_like(graph, names)

@@ -9,7 +9,7 @@ from nodepiece.data.benchmarks import BENCHMARKS, OGB, OUT_OF_SAMPLE, locate_ben
 from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
 from nodepiece.data.dataset import Dataset, GivenNegatives
 from nodepiece.data.embedded import load_countries
-from nodepiece.data.inductive import InductiveDataset, read_inductive
+from nodepiece.data.inductive import InductiveDataset, of_one_graph, read_inductive
 from nodepiece.data.input_file import STANDARD_INPUT
 from nodepiece.data.labelled_graph import LabelledGraph, read_labelled_folder
 from nodepiece.data.load import (
@@ -53,12 +53,15 @@ def open_dataset(source: str, *, data: Path | None = None) -> Dataset:
 def open_inductive(
     source: str, *, data: Path | None = None, keep_unseen_relations: bool = False
 ) -> InductiveDataset:
-    """A graph to learn from and another one to be judged on; a path wins over a name."""
+    """A graph to learn from and another one, or the same, to be judged on.
+
+    A path that exists wins over a name.
+    """
     if Path(source).exists():
         return read_inductive(Path(source), keep_unseen_relations=keep_unseen_relations)
     check_known(source)
     if source == EMBEDDED:
-        raise InputError(f"{source} has one graph only; give a folder with training and inference")
+        return of_one_graph(load_countries())
     return load_inductive(source, data, keep_unseen_relations=keep_unseen_relations)
 
 

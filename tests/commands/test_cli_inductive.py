@@ -1,0 +1,101 @@
+"""train, evaluate and predict on two graphs without a common node, in a folder of files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.tasks.citizens import two_worlds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.commands.conftest import Nodepiece
+
+    from nodepiece.data.dataset import Dataset
+
+EXPERIMENT = """
+extends = "inductive-wn18rr-v1-best"
+dataset = "worlds"
+
+[encoder]
+dim = 16
+hidden_dim = 16
+
+[graph]
+layers = 1
+
+[decoder]
+walk_steps = 2
+
+[training]
+batch_size = 64
+learning_rate = 0.01
+epochs = 12
+validate_every = 0
+schedule = "constant"
+"""
+
+
+def write_world(dataset: Dataset, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for split in ("train", "valid", "test"):
+        facts = [
+            "\t".join([dataset.names.node(h), dataset.names.relation(r), dataset.names.node(t)])
+            for h, r, t in dataset.part(split).tolist()
+        ]
+        if facts:
+            (folder / f"{split}.tsv").write_text("\n".join(facts) + "\n")
+
+
+@pytest.fixture
+def run(nodepiece: Nodepiece, tmp_path: Path) -> Path:
+    worlds = two_worlds()
+    write_world(worlds.training, tmp_path / "worlds" / "training")
+    write_world(worlds.inference, tmp_path / "worlds" / "inference")
+    (tmp_path / "mine.toml").write_text(EXPERIMENT)
+    ran = nodepiece("train", "mine.toml", "-o", "run", "--device", "cpu")
+    assert ran.status == 0, ran.err
+    assert "worlds/training: 98 nodes" in ran.err and "worlds/inference: 78 nodes" in ran.err
+    assert "test MRR" in ran.out
+    return tmp_path / "run"
+
+
+def test_a_run_is_judged_beside_its_baseline_and_asked_about_another_graph(
+    nodepiece: Nodepiece, run: Path, tmp_path: Path
+) -> None:
+    found = json.loads(nodepiece("evaluate", run, "--json").out)
+    assert found["task"] == "inductive-link-prediction"
+    assert set(found) >= {"mrr", "hits@10", "spread", "head", "tail", "all nodes"}
+    baseline = json.loads(nodepiece("evaluate", run, "--baseline", "--json").out)
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert baseline["hits@10"] == metrics["personalized_pagerank"]["hits@10"] < found["hits@10"]
+    table = [line.split() for line in nodepiece("evaluate", run).out.splitlines()]
+    first_words = [words[0] for words in table if words]
+    assert first_words[-5:] == ["all", "spread", "head", "tail", "all"]
+
+    new = tmp_path / "new.tsv"
+    new.write_text("ann\tlives in\trome\nrome\tis in\titaly\noslo\tis in\tnorway\n")
+    asked = ("predict", run, "--graph", new, "--relation", "citizen of", "--json")
+    answers = json.loads(nodepiece(*asked, "--head", "ann").out)["answers"]
+    assert answers[0]["name"] == "italy"
+    assert nodepiece(*asked, "--head", "new person 1").status == 2
+
+    with new.open("a") as file:
+        file.write("ann\tadores\toslo\n")
+    refused = nodepiece(*asked, "--head", "ann")
+    assert refused.status == 2
+    assert "'adores', were not there in training" in refused.err
+    assert "--unseen-relations mean" in refused.err
+    answers = json.loads(nodepiece(*asked, "--head", "ann", "--unseen-relations", "mean").out)
+    assert answers["answers"][0]["name"] == "italy"
+
+
+def test_other_graphs_are_for_inductive_runs(
+    nodepiece: Nodepiece, trained: Path, facts: Path
+) -> None:
+    asked = ("--head", "ada", "--relation", "knows")
+    ran = nodepiece("predict", trained, "--graph", facts, *asked)
+    assert ran.status == 2
+    assert "answers for its own graph only" in ran.err
