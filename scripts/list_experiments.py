@@ -28,8 +28,9 @@ some for good.
 "Table 2" and "Table 3" are the paper's tables of transductive link prediction, "Relation
 prediction" the table of its appendix, "Inductive" that of inductive link prediction, where ranks
 are among 50 nodes drawn at random, ten times. Numbers in the last column are the paper's, those in
-"measured" are ours: MRR / Hits@10 on the test facts, from [`results`](../results), where each file
-has the command that gives it again. This page is written by `python scripts/list_experiments.py`.
+"measured" are ours: MRR / Hits@10 on the test facts, or ROC-AUC / PRC-AUC / hard accuracy on the
+test nodes, from [`results`](../results), where each file has the command that gives it again. This
+page is written by `python scripts/list_experiments.py`.
 """
 TITLES = {
     "fb15k-237": "FB15k-237",
@@ -79,6 +80,8 @@ def row(experiment: Experiment) -> str:
 
 def row_of_the_paper(experiment: Experiment) -> str:
     name, table = experiment.name, TABLES.get(experiment.dataset)
+    if experiment.task == "node-classification":
+        return class_row_of_the_paper(experiment)
     if experiment.task == "inductive-link-prediction" and name.endswith("-paper"):
         return "Inductive: NP + CompGCN"
     if table is None or name.endswith("-best"):
@@ -93,12 +96,25 @@ def row_of_the_paper(experiment: Experiment) -> str:
     return f"{table}: {ablation or 'NodePiece + RotatE'}"
 
 
+def class_row_of_the_paper(experiment: Experiment) -> str:
+    share = f"{experiment.classifier.label_share:.0%}".replace("%", " %")
+    if share not in ("5 %", "10 %"):
+        return "-"
+    if experiment.name.endswith(("-mlp", "-compgcn")):
+        model = "MLP" if experiment.name.endswith("-mlp") else "CompGCN"
+        return f"Node classification, {share}: {model}"
+    words = (words for end, words in ABLATIONS.items() if experiment.name.endswith(end))
+    return f"Node classification, {share}: {next(words, 'NodePiece + GNN')}"
+
+
 def measured(name: str) -> str:
     path = ROOT / "results" / f"{name}.json"
     if not path.is_file():
         return "-"
     found = json.loads(path.read_text(encoding="utf-8"))
-    return f"[{found['mrr']:.3f} / {found['hits@10']:.3f}](../results/{name}.json)"
+    shown = ("roc_auc", "prc_auc", "hard_accuracy") if "roc_auc" in found else ("mrr", "hits@10")
+    scores = " / ".join(f"{found[key]:.3f}" for key in shown)
+    return f"[{scores}](../results/{name}.json)"
 
 
 if __name__ == "__main__":
