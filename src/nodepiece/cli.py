@@ -14,6 +14,7 @@ import typer
 
 from nodepiece import __version__
 from nodepiece.commands.console import err, interrupts, out
+from nodepiece.commands.convert import convert
 from nodepiece.commands.datasets import datasets
 from nodepiece.commands.demo import demo
 from nodepiece.commands.evaluate import evaluate
@@ -61,6 +62,7 @@ app.command(epilog="Example: nodepiece plan wikikg2-paper")(plan)
 app.command(epilog="Example: nodepiece train countries -o run --set training.epochs=5")(train)
 app.command(epilog="Example: nodepiece evaluate run --per-relation")(evaluate)
 app.command(epilog='Example: nodepiece predict run --head Kenya --relation "has language"')(predict)
+app.command(epilog="Example: nodepiece convert graph.tsv -o folder --held-out 1000")(convert)
 app.command(epilog="Example: nodepiece datasets fetch fb15k-237")(datasets)
 app.command(epilog="Example: nodepiece label graph.tsv classes.tsv -o dataset --drop-relation P31")(
     label

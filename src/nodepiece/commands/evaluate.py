@@ -36,6 +36,14 @@ def evaluate(
             "--baseline", help="Judge what knows nothing of the model in its place, for comparison."
         ),
     ] = False,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Judge in another way: evaluation.candidates=all, evaluation.test_facts=500.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
@@ -48,7 +56,7 @@ def evaluate(
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
-    opened = load(run, device=choose_device(device))
+    opened = load(run, device=choose_device(device), overrides=overrides or ())
     with stage(f"judging {run} by its {split} split"):
         report = opened.evaluate_baseline(split) if baseline else opened.evaluate(split)
     if as_json:

@@ -10,7 +10,7 @@ from nodepiece.inference.classes import ClassRun
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Prediction, Run
-from nodepiece.settings import Experiment
+from nodepiece.settings import Experiment, with_overrides
 from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.runner import load_model
 from nodepiece.tasks.task_names import task_of
@@ -23,13 +23,23 @@ RUNS: dict[str, Callable[..., Run]] = {  # what a run of each task answers with
     "relation-prediction": LinkRun,
     "inductive-link-prediction": InductiveRun,
     "node-classification": ClassRun,
+    "out-of-sample": LinkRun,
 }
 
 
-def load(folder: str | Path, *, device: torch.device | str = "cpu") -> Run:
-    """Open a finished run folder: a run that answers what its task is about."""
+def load(
+    folder: str | Path, *, device: torch.device | str = "cpu", overrides: Sequence[str] = ()
+) -> Run:
+    """Open a finished run folder: a run that answers what its task is about.
+
+    `overrides` change how it is judged, such as "evaluation.candidates=all"; the rest was trained.
+    """
     path = Path(folder)
-    experiment = read_config(path)
+    experiment = with_overrides(read_config(path), overrides)
+    if trained := [change for change in overrides if not change.startswith("evaluation.")]:
+        raise InputError(
+            f"{trained[0]} would change what was trained; only evaluation.* can be set"
+        )
     task = task_of(experiment).read(experiment, path)
     return RUNS[experiment.task](path, task, load_model(task, path)).to(device)
 
