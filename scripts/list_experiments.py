@@ -51,6 +51,17 @@ ABLATIONS = {
     "-relations-only": "no anchors, rels only",
 }
 
+WIKIKG2 = {
+    "paper": "NP + AutoSF",
+    "paper-no-relations": "- rel. context",
+    "paper-no-distances": "- anc. dists",
+    "paper-relations-only": "- no anchors",
+    "autosf": "AutoSF",
+    "pairre": "PairRE",
+    "rotate": "RotatE",
+    "transe": "TransE",
+}
+
 
 def page() -> str:
     experiments = [load_experiment(name) for name in experiment_names()]
@@ -84,6 +95,8 @@ def row_of_the_paper(experiment: Experiment) -> str:
         return class_row_of_the_paper(experiment)
     if experiment.task == "inductive-link-prediction" and name.endswith("-paper"):
         return "Inductive: NP + CompGCN"
+    if experiment.dataset == "ogbl-wikikg2":
+        return f"WikiKG 2: {WIKIKG2.get(name.removeprefix('wikikg2-'), '-')}"
     if table is None or name.endswith("-best"):
         return "-"
     if experiment.task == "relation-prediction":
