@@ -5,7 +5,6 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding
 
 from nodepiece.encoders.arranged_edges import ArrangedEdges, arrange_edges
 from nodepiece.encoders.compgcn import CompGCN
@@ -88,7 +87,7 @@ class ClassModel(nn.Module):
 
     def logits(self, nodes: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (num_nodes, dim) from `node_vectors` -> (batch, num_classes)."""
-        hidden = self.dropout(embedding(nodes, vectors))
+        hidden = self.dropout(vectors.index_select(0, nodes))
         for layer in self.hidden:
             hidden = self.dropout(layer(hidden).relu())
         return self.output(hidden)
