@@ -5,7 +5,7 @@ from torch import Tensor
 
 from nodepiece.decoders.link_model import DecoderSettings, LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
-from nodepiece.encoders.graph_layers import GraphLayerSettings
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings, LookupEmbedding, NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import with_inverses

@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 from nodepiece.encoders.bag_sum import Bags
-from nodepiece.encoders.graph_layers import GraphLayer, GraphLayerSettings, group_neighbours
+from nodepiece.encoders.graph_layers import GraphLayer, group_neighbours
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.errors import InputError
 

@@ -8,7 +8,7 @@ import torch
 from tests.inference.fresh_vectors import facts_of, fresh_vectors
 from tests.tasks.couples import couples, experiment
 
-from nodepiece.encoders.graph_layers import GraphLayerSettings
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.errors import InputError
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.run import load_links

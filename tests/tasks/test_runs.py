@@ -12,7 +12,7 @@ from tests.tasks.couples import EXPERIMENT, NAMES, couples, experiment
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import DecoderSettings
-from nodepiece.encoders.graph_layers import GraphLayerSettings
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
 from nodepiece.evaluation.settings import EvaluationSettings

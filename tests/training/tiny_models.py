@@ -3,7 +3,7 @@
 import torch
 
 from nodepiece.decoders.link_model import DecoderSettings, LinkModel
-from nodepiece.encoders.graph_layers import GraphLayerSettings
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import LookupEmbedding
 
 # 0 --a--> 1 --a--> 2, 0 --a--> 3, 3 --b--> 4; relations a = 0, b = 1, and their inverses 2, 3

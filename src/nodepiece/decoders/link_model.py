@@ -9,12 +9,8 @@ from torch.nn.functional import embedding
 
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.encoders.complex_numbers import to_unit_modulus
-from nodepiece.encoders.graph_layers import (
-    GraphLayer,
-    GraphLayerSettings,
-    Neighbourhoods,
-    group_neighbours,
-)
+from nodepiece.encoders.graph_layers import GraphLayer, Neighbourhoods, group_neighbours
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
 from nodepiece.encoders.parameters import Dropout, phases, use_generator
 from nodepiece.errors import InputError

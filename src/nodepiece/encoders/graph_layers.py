@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.bag_sum import Bags, bag_sum, bags_by_owner, bags_of_width
-from nodepiece.encoders.graph_settings import GraphLayerSettings as GraphLayerSettings
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import Dropout, linear
 
 
