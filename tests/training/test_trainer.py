@@ -1,4 +1,5 @@
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from tests.training.tiny_models import EDGES, tiny_model
 
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.errors import InputError
+from nodepiece.training.distribution import Processes
 from nodepiece.training.links import link_trainer
 from nodepiece.training.settings import TrainingSettings
 from nodepiece.training.trainer import Trainer, learning_rate, products_in
@@ -105,6 +107,8 @@ class OneNumber:
 
 def test_any_module_is_trained_on_any_batches_with_any_loss() -> None:
     model = torch.nn.Linear(1, 1)
+    torch.nn.init.ones_(model.weight)  # by itself it starts anywhere
+    torch.nn.init.zeros_(model.bias)
     seen: list[float] = []
 
     def project() -> None:
@@ -183,6 +187,10 @@ def test_weights_that_the_last_step_broke_stop_training_in_the_same_epoch() -> N
         ({"smoothing": 1.0}, "smoothing must be in"),
         ({"loss": "margin", "num_negatives": 0}, "num_negatives must be at least 1"),
         ({"patience": 3}, "patience needs training.validate_every"),
+        ({"steps_per_epoch": -1}, "steps_per_epoch must be 0 or more"),
+        ({"steps_per_epoch": 5}, "steps_per_epoch goes with sampled negatives"),
+        ({"subsampling": True}, "subsampling goes with sampled negatives"),
+        ({"shared_negatives": True}, "shared_negatives goes with sampled negatives"),
         ({"validate_every": -1}, "validate_every must be 0 or more"),
         ({"clip_gradient": -1.0}, "clip_gradient must be 0 or more"),
         ({"checkpoint_seconds": math.nan}, "checkpoint_seconds must be 0 or more"),
@@ -225,3 +233,45 @@ def test_a_step_is_recorded_even_where_every_epoch_has_one() -> None:
         made.run_epoch(epoch, lambda done, total: None)
     assert made.batches.num_batches == 1
     assert made.recorded
+
+
+class Pretended(Processes):
+    """Two processes of which the other one always agrees."""
+
+    def average(self, tensors: Iterable[torch.Tensor]) -> None:
+        pass
+
+    def copy_from_first(self, tensors: Iterable[torch.Tensor]) -> None:
+        pass
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("shared_negatives", [False, True])
+def test_drawn_and_weighted_facts_are_replayed_whole_or_in_two_parts(
+    shared_negatives: bool, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.training.trainer.current_processes", lambda: Pretended(0, count))
+
+    def weights(num_warm: int) -> dict[str, torch.Tensor]:
+        monkeypatch.setattr("nodepiece.training.trainer.WARMUP_STEPS", num_warm)
+        settings = TrainingSettings(
+            loss="self-adversarial",
+            batch_size=4,
+            steps_per_epoch=5,
+            subsampling=True,
+            shared_negatives=shared_negatives,
+            num_negatives=3,
+            temperature=1.0,
+            clip_gradient=0.1,
+            learning_rate=0.01,
+        )
+        generator = torch.Generator("cuda").manual_seed(0)
+        model = tiny_model().cuda().train()
+        made = link_trainer(model, EDGES.cuda(), settings, generator=generator)
+        for epoch in range(3):
+            made.run_epoch(epoch, lambda done, total: None)
+        assert len(made.recorded) == (0 if num_warm > 100 else 2 * count - 1)
+        return model.state_dict()
+
+    torch.testing.assert_close(weights(3), weights(1000))
