@@ -49,7 +49,8 @@ def test_classes_that_follow_from_the_graph_are_learned(tmp_path: Path) -> None:
     )
     assert metrics["hard_accuracy"] >= 0.9 and metrics["roc_auc"] >= 0.98
     assert metrics["labelled_nodes"] == {"train": 30, "valid": 15, "test": 15}
-    assert metrics["classes"] == metrics["classes_seen_in_training"] == 3
+    assert metrics["num_classes"] == metrics["num_classes_in_training"] == 3
+    assert set(metrics["classes"]) == {"northerner", "player", "teacher"}
     opened = load(tmp_path / "run")
     assert isinstance(opened, ClassRun)
     assert opened.evaluate("test").scores["hard_accuracy"] == metrics["hard_accuracy"]

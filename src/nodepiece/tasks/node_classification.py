@@ -163,8 +163,8 @@ class NodeClassification:
             "label_share": self.experiment.classifier.label_share,
             "labelled_nodes": {part: len(labels[part].nodes) for part in SPLITS},
             "labels": {part: len(labels[part].classes) for part in SPLITS},
-            "classes": len(self.dataset.classes),
-            "classes_seen_in_training": len(np.unique(train.classes[:, 1])),
+            "num_classes": len(self.dataset.classes),
+            "num_classes_in_training": len(np.unique(train.classes[:, 1])),
         }
 
 
