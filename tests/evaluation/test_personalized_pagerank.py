@@ -23,7 +23,7 @@ def test_chances_solve_the_equation_of_personalized_pagerank(seed: int) -> None:
     walk = adjacency / np.maximum(adjacency.sum(axis=1, keepdims=True), 1)
     expected = 0.15 * np.linalg.inv(np.eye(20) - 0.85 * walk.T)
     found = walk_over(graph).from_nodes(np.arange(20))
-    np.testing.assert_allclose(found, expected, atol=1e-7)
+    np.testing.assert_allclose(found, expected.T, atol=1e-7)
 
 
 def test_scores_are_the_same_for_every_relation_and_nothing_for_the_head_itself() -> None:
