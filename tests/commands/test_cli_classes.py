@@ -75,6 +75,8 @@ def test_a_labelled_graph_is_trained_on_judged_and_asked(nodepiece: Nodepiece, d
     judged = nodepiece("evaluate", "run", "--json", "--device", "cpu")
     assert {"roc_auc", "prc_auc", "hard_accuracy"} <= set(json.loads(judged.out))
     assert "hard accuracy" in nodepiece("evaluate", "run", "--device", "cpu").out
+    by_class = nodepiece("evaluate", "run", "--split", "train", "--per-class", "--device", "cpu")
+    assert "teacher" in by_class.out and "human" not in by_class.out  # everybody is
     asked = nodepiece("predict", "run", "--node", "person 3", "--json", "--device", "cpu")
     classes = json.loads(asked.out)["classes"]
     assert {answer["name"] for answer in classes} == {"human", "player", "teacher"}

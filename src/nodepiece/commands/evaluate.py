@@ -28,7 +28,10 @@ def evaluate(
         str, typer.Option(metavar="SPLIT", help="Which facts: test, valid or train.")
     ] = "test",
     per_relation: Annotated[
-        bool, typer.Option("--per-relation", help="Also for each relation apart.")
+        bool,
+        typer.Option(
+            "--per-relation", "--per-class", help="Also for each relation, or each class, apart."
+        ),
     ] = False,
     baseline: Annotated[
         bool,
@@ -51,7 +54,8 @@ def evaluate(
 
     Link prediction ranks the head and the tail of every fact among all others, known facts left
     out, relation prediction its relation; inductive link prediction ranks head and tail among nodes
-    drawn at random, several times, and among all.
+    drawn at random, several times, and among all. Node classification has areas under curves,
+    averaged over classes, and the share of nodes whose classes are all right.
     """
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
