@@ -125,9 +125,10 @@ def test_anchors_are_refused() -> None:
 
 
 @pytest.mark.parametrize("is_hidden", [False, True])
-def test_walks_are_what_a_walker_finds_step_by_step(is_hidden: bool) -> None:
+@pytest.mark.parametrize("with_counts", [False, True])
+def test_walks_are_what_a_walker_finds_step_by_step(is_hidden: bool, with_counts: bool) -> None:
     generator = torch.Generator().manual_seed(0)
-    walks = Walks(DIM, 3, generator=generator)
+    walks = Walks(DIM, 3, with_counts=with_counts, generator=generator)
     relations = torch.randn(4, DIM, generator=generator)
     edges = torch.tensor(with_inverses(GRAPH))
     weight = torch.ones(len(edges))
@@ -152,7 +153,8 @@ def test_walks_are_what_a_walker_finds_step_by_step(is_hidden: bool) -> None:
             chance = after
             reached += mix[step] * chance
         reached[head] = 0
-        reach, floor, answers, degrees = walks.weigh(query)
+        reach, floor = walks.weigh(query)
+        answers, degrees = walks.weigh_counts(query) if walks.weigh_counts else torch.zeros(2)
         expected = (1 + reach) * (reached + (LOG_FLOOR + floor).exp()).log()
         for node in range(5):
             around = visible[visible[:, 0] == node]

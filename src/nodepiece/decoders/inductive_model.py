@@ -73,7 +73,12 @@ class InductiveModel(nn.Module):
         self.layers = CompGCN(encoder.dim, graph, generator=generator) if graph.layers else None
         self.node_norm = nn.BatchNorm1d(encoder.dim) if decoder.node_norm else None
         self.walks = (
-            Walks(encoder.dim, decoder.walk_steps, generator=generator)
+            Walks(
+                encoder.dim,
+                decoder.walk_steps,
+                with_counts=decoder.walk_counts,
+                generator=generator,
+            )
             if decoder.walk_steps
             else None
         )

@@ -25,6 +25,7 @@ class DecoderSettings:
     start_range: float = 0.0  # anchors (or nodes) and relations start uniform in +-this; 0: Xavier
     node_norm: bool = False  # BatchNorm on the node vectors
     walk_steps: int = 0  # inductive: longest walks from the head that add to scores; 0: none
+    walk_counts: bool = True  # inductive: with walks, also how often a node is an answer
     unit_relations: bool = False  # relations back to unit modulus after each step, as published
 
     def __post_init__(self) -> None:

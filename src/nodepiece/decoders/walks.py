@@ -18,7 +18,7 @@ LOG_FLOOR = -7.0  # of the chance to reach a node: how it starts
 
 
 class Walks(nn.Module):
-    """Scores from walks: the chance to reach a node, how often it is an answer, and its degree.
+    """Scores from walks: the chance to reach a node and, `with_counts`, how known it is.
 
     reach * log(floor + sum over lengths l of mix_l * chance to be there after l steps)
     + answers * log(1 + facts with the relation asked for that the node is the tail of)
@@ -29,12 +29,14 @@ class Walks(nn.Module):
     2. The head itself counts as not reached.
     """
 
-    def __init__(self, dim: int, num_steps: int, *, generator: torch.Generator) -> None:
+    def __init__(
+        self, dim: int, num_steps: int, *, with_counts: bool, generator: torch.Generator
+    ) -> None:
         super().__init__()
-        self.num_steps = num_steps
         self.prefer = nn.ModuleList(linear(dim, dim, generator=generator) for _ in range(num_steps))
         self.mix = linear(dim, num_steps, generator=generator)
-        self.weigh = linear(dim, 4, generator=generator)  # reach, floor, answers, edges
+        self.weigh = linear(dim, 2, generator=generator)  # reach, floor
+        self.weigh_counts = linear(dim, 2, generator=generator) if with_counts else None
 
     def forward(
         self,
@@ -50,11 +52,14 @@ class Walks(nn.Module):
         weight = weight.index_select(0, edges.order)[:, None]  # (num_edges, 1)
         degree = gather(weight, edges.listeners).view(2, edges.num_nodes, 1).sum(dim=0)
         questions = relations.index_select(0, asked)  # (batch, dim)
-        reach, log_floor, answers, degrees = self.weigh(questions).T[:, None]  # (1, batch) each
+        reach, log_floor = self.weigh(questions).T[:, None]  # (1, batch) each
         reached = self.reached(heads, questions, relations, edges, weight, degree)
-        count = self.count_answers(asked, relations, edges, weight)
-        score = (1 + reach) * (reached + (LOG_FLOOR + log_floor).exp()).log()
-        return (score + answers * count.log1p() + degrees * degree.log1p()).T
+        scores = (1 + reach) * (reached + (LOG_FLOOR + log_floor).exp()).log()
+        if self.weigh_counts is not None:
+            for_answers, for_edges = self.weigh_counts(questions).T[:, None]
+            answers = self.count_answers(asked, relations, edges, weight)
+            scores = scores + for_answers * answers.log1p() + for_edges * degree.log1p()
+        return scores.T
 
     def reached(
         self,
