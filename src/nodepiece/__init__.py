@@ -11,6 +11,9 @@ from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
     from nodepiece.data.embedded import load_countries
+    from nodepiece.data.label_file import read_label_file
+    from nodepiece.data.label_split import LabelSplitSettings, split_labels
+    from nodepiece.data.labelled_graph import write_labelled_folder
     from nodepiece.data.open import open_dataset
     from nodepiece.data.read import read_dataset, read_graph
     from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
@@ -32,6 +35,7 @@ __all__ = [
     "Experiment",
     "InputError",
     "KnowledgeGraph",
+    "LabelSplitSettings",
     "Names",
     "NodePieceEmbedding",
     "Prediction",
@@ -49,9 +53,12 @@ __all__ = [
     "open_dataset",
     "read_dataset",
     "read_graph",
+    "read_label_file",
     "save_tokens",
+    "split_labels",
     "tokenize",
     "train",
+    "write_labelled_folder",
 ]
 
 # Where each name lives; the imports above say the same to type checkers.
@@ -59,6 +66,7 @@ _HOMES = {
     "EncoderSettings": "nodepiece.encoders.node_embedding",
     "Experiment": "nodepiece.settings",
     "KnowledgeGraph": "nodepiece.graph.knowledge_graph",
+    "LabelSplitSettings": "nodepiece.data.label_split",
     "Names": "nodepiece.graph.names",
     "NodePieceEmbedding": "nodepiece.encoders.node_embedding",
     "Prediction": "nodepiece.inference.run",
@@ -76,9 +84,12 @@ _HOMES = {
     "open_dataset": "nodepiece.data.open",
     "read_dataset": "nodepiece.data.read",
     "read_graph": "nodepiece.data.read",
+    "read_label_file": "nodepiece.data.label_file",
     "save_tokens": "nodepiece.tokenizer.storage",
+    "split_labels": "nodepiece.data.label_split",
     "tokenize": "nodepiece.tokenizer.tokens",
     "train": "nodepiece.inference.run",
+    "write_labelled_folder": "nodepiece.data.labelled_graph",
 }
 
 
