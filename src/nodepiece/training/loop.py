@@ -62,7 +62,7 @@ def fit(
         progress.epoch += 1
         is_last = progress.epoch == settings.epochs
         if settings.validate_every and (is_last or progress.epoch % settings.validate_every == 0):
-            record |= {f"valid_{name}": value for name, value in validate().items()}
+            record |= told_as(validate())
             best = _keep_best(trainer, progress, record, best)
         progress.seconds += perf_counter() - start
         record["seconds"] = round(progress.seconds, 3)
@@ -86,6 +86,14 @@ def fit(
 def _is_patience_lost(trainer: Trainer[Any], progress: Progress) -> bool:
     patience = trainer.settings.patience
     return patience > 0 and progress.since_best >= patience
+
+
+def told_as(metrics: Metrics) -> Metrics:
+    """How validation goes into the history: what was judged on training data says so itself."""
+    return {
+        name if name.startswith("train_") else f"valid_{name}": value
+        for name, value in metrics.items()
+    }
 
 
 def _step(watchers: list[Watcher], epoch: int, done: int, total: int) -> None:
