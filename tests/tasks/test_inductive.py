@@ -57,7 +57,7 @@ def test_citizenship_is_found_in_a_world_never_seen(tmp_path: Path) -> None:
     "training",
     [
         {"loss": "cross-entropy"},
-        {"loss": "self-adversarial", "hide_targets": False, "margin": 4.0, "epochs": 120},
+        {"loss": "self-adversarial", "hide_targets": False, "margin": 4.0, "epochs": 80},
     ],
 )
 def test_what_nodes_are_is_learned_without_walks(training: dict[str, Any], tmp_path: Path) -> None:
