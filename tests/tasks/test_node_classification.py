@@ -19,7 +19,7 @@ from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
 from nodepiece.inference.classes import ClassRun
 from nodepiece.inference.run import load
-from nodepiece.settings import Experiment
+from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.node_classification import NodeClassification, sample_labels
 from nodepiece.tasks.runner import RunOptions, run_experiment
@@ -194,6 +194,15 @@ def test_labels_of_another_run_are_refused(tmp_path: Path) -> None:
 def test_an_impossible_share_of_labels_is_refused(share: float) -> None:
     with pytest.raises(InputError, match="label_share"):
         ClassifierSettings(label_share=share)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("share", "number"), [(5, 1529), (10, 3057), (100, 30571)])
+def test_the_shares_of_wd50k_are_real(share: int, number: int, benchmark_data: Path) -> None:
+    task = NodeClassification.open(load_experiment(f"wd50k-{share}-paper"), benchmark_data)
+    task.check()
+    assert task.remarks()["labelled_nodes"] == {"train": number, "valid": 3790, "test": 3832}
+    assert task.graph.num_nodes == 40324 and len(task.dataset.classes) == 465
 
 
 @pytest.mark.gpu
