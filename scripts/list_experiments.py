@@ -27,7 +27,8 @@ some for good.
 
 "Table 2" and "Table 3" are the paper's tables of transductive link prediction, "Relation
 prediction" the table of its appendix, "Inductive" that of inductive link prediction, where ranks
-are among 50 nodes drawn at random, ten times. Numbers in the last column are the paper's, those in
+are among 50 nodes drawn at random, ten times, "Out-of-sample" that of nodes that arrive after
+training. Numbers in the last column are the paper's, those in
 "measured" are ours: MRR / Hits@10 on the test facts, or ROC-AUC / PRC-AUC / hard accuracy on the
 test nodes, from [`results`](../results), where each file has the command that gives it again. This
 page is written by `python scripts/list_experiments.py`.
@@ -42,6 +43,7 @@ TITLES = {
     "ogbl-wikikg2": "OGB WikiKG2",
     "inductive": "Inductive link prediction",
     "wd50k-nc": "Node classification on WD50K",
+    "out-of-sample": "Out-of-sample link prediction",
     "countries": "The graph of countries",
 }
 TABLES = {"fb15k-237": "Table 2", "wn18rr": "Table 2", "codex-l": "Table 3", "yago3-10": "Table 3"}
@@ -71,9 +73,16 @@ def page() -> str:
             f"## {title}\n\n"
             "| experiment | row of the paper | measured | what it is |\n|---|---|---|---|"
         )
-        mine = [each for each in experiments if each.dataset.partition("/")[0] == dataset]
+        mine = [each for each in experiments if group(each) == dataset]
         parts += [row(experiment) for experiment in sorted(mine, key=order)] + [""]
     return "\n".join(parts)
+
+
+def group(experiment: Experiment) -> str:
+    """The part of the page that an experiment is in."""
+    if experiment.task == "out-of-sample":
+        return experiment.task
+    return experiment.dataset.partition("/")[0]
 
 
 def order(experiment: Experiment) -> tuple[bool, bool, bool, str]:
@@ -95,6 +104,8 @@ def row_of_the_paper(experiment: Experiment) -> str:
         return class_row_of_the_paper(experiment)
     if experiment.task == "inductive-link-prediction" and name.endswith("-paper"):
         return "Inductive: NP + CompGCN"
+    if experiment.task == "out-of-sample":
+        return out_of_sample_row_of_the_paper(experiment)
     if experiment.dataset == "ogbl-wikikg2":
         return f"WikiKG 2: {WIKIKG2.get(name.removeprefix('wikikg2-'), '-')}"
     if table is None or name.endswith("-best"):
@@ -107,6 +118,16 @@ def row_of_the_paper(experiment: Experiment) -> str:
         return f"{table}: RotatE"
     ablation = next((words for end, words in ABLATIONS.items() if name.endswith(end)), None)
     return f"{table}: {ablation or 'NodePiece + RotatE'}"
+
+
+def out_of_sample_row_of_the_paper(experiment: Experiment) -> str:
+    name = experiment.name
+    if experiment.dataset not in ("ofb15k-237", "oyago3-10") or name == "oyago3-10-odistmult":
+        return "-"
+    if name.endswith("-odistmult"):
+        return "Out-of-sample: oDistMult-ERAvg"
+    words = (words for end, words in ABLATIONS.items() if name.endswith(end))
+    return f"Out-of-sample: {next(words, 'NodePiece + DistMult')}"
 
 
 def class_row_of_the_paper(experiment: Experiment) -> str:

@@ -25,6 +25,7 @@ TASKS = (
     "relation-prediction",
     "inductive-link-prediction",
     "node-classification",
+    "out-of-sample",
 )
 Table = dict[str, Any]
 

@@ -142,6 +142,7 @@ QUESTIONS = {  # what a run of each task is asked with
     "relation-prediction": "--head X --tail Y",
     "inductive-link-prediction": FACTS,
     "node-classification": "--node X",
+    "out-of-sample": f"{FACTS} --facts new.tsv",
 }
 
 

@@ -52,7 +52,13 @@ class KnownAnswers:
 
 def known_tails(triples: IntArray, num_nodes: int, num_relations: int) -> KnownAnswers:
     """The tails of (head, relation), inverse relations included: the filter of `rank_links`."""
-    head, relation, tail = with_inverses(KnowledgeGraph(triples, num_nodes, num_relations)).T
+    graph = KnowledgeGraph(triples, num_nodes, num_relations)
+    return known_tails_of(with_inverses(graph), num_nodes, num_relations)
+
+
+def known_tails_of(edges: IntArray, num_nodes: int, num_relations: int) -> KnownAnswers:
+    """The tails of edges as they are; what they start from need not be a node of the graph."""
+    head, relation, tail = edges.T
     rows = _compress(head.astype(np.int64) * (2 * num_relations) + relation, tail, num_nodes)
     return KnownAnswers("tails", num_nodes, num_relations, *rows)
 

@@ -75,6 +75,17 @@ def report_relations(ranks: FloatArray, relation: IntArray) -> RankingReport:
     return RankingReport(summarize(ranks), {}, _by_relation(ranks, relation))
 
 
+def report_queries(ranks: FloatArray, relation: IntArray, num_relations: int) -> RankingReport:
+    """`ranks` from `rank_queries`, and the relation of each: of an inverse, the head was ranked."""
+    is_head = relation >= num_relations
+    sides = {
+        side: summarize(ranks[is_asked])
+        for side, is_asked in (("head", is_head), ("tail", ~is_head))
+        if is_asked.any()
+    }
+    return RankingReport(summarize(ranks), sides, _by_relation(ranks, relation % num_relations))
+
+
 def _by_relation(ranks: FloatArray, relation: IntArray) -> dict[int, RankingMetrics]:
     order = np.argsort(relation, kind="stable")
     ids, starts = np.unique(relation[order], return_index=True)

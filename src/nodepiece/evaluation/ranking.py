@@ -93,6 +93,33 @@ def rank_relations(
     )
 
 
+def rank_queries(
+    score_tails: ScoreAll,
+    queries: IntArray,
+    known: KnownAnswers,
+    *,
+    memory_budget: int,
+    device: torch.device | str,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """Rank the answer of every query among all nodes: (num_queries,).
+
+    queries: (num_queries, 3) whose known answers count, which need not be a node; the relation,
+    maybe an inverse; the answer. `known` is from `known_tails_of`. `score_tails` takes positions of
+    queries in place of heads, as each may have a vector of its own.
+    """
+    _check_kind(known, "tails")
+    return _rank(
+        score_tails,
+        queries,
+        known,
+        memory_budget=memory_budget,
+        device=torch.device(device),
+        progress=progress,
+        by_position=True,
+    )
+
+
 def filtered_ranks(scores: Tensor, target: Tensor, row: Tensor, column: Tensor) -> Tensor:
     """The rank of each target among the candidates that are not other known answers.
 
@@ -125,12 +152,15 @@ def _rank(
     memory_budget: int,
     device: torch.device,
     progress: Progress | None,
+    by_position: bool = False,  # score by the positions of queries in place of their first ids
 ) -> FloatArray:
     """All indices are on the device from the start, and the ranks come back at the end."""
     if not len(queries):
         raise InputError("there are no facts to rank; give at least one")
     start, num_known = known.find(queries[:, 0], queries[:, 1])
     first, second, target = torch.tensor(queries.T, dtype=torch.int64, device=device)
+    if by_position:
+        first = torch.arange(len(queries), device=device)
     known_start, known_count, answers = (
         torch.tensor(array, device=device) for array in (start, num_known, known.answers)
     )

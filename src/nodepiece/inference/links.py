@@ -18,13 +18,15 @@ from torch import Tensor
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.releases import sha256_of
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.row_vectors import encoder_of
 from nodepiece.graph.arrays import FloatArray
-from nodepiece.inference.changed_vectors import encoder_of, vectors_after
+from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.facts import FactRun, Question
 from nodepiece.inference.live_graph import LiveGraph
 from nodepiece.inference.live_store import has_live, open_live
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.out_of_sample import OutOfSample
 from nodepiece.tasks.run_folder import MODEL
 from nodepiece.tokenizer.changing_graph import ChangingGraph, NamedFacts
 from nodepiece.tokenizer.storage import load_tokens
@@ -34,9 +36,9 @@ class LinkRun(FactRun):
     """Node vectors are computed once, at the first question, unless they lie beside the run."""
 
     model: LinkModel
-    task: LinkPrediction
+    task: LinkPrediction | OutOfSample
 
-    def __init__(self, folder: Path, task: LinkPrediction, model: LinkModel) -> None:
+    def __init__(self, folder: Path, task: LinkPrediction | OutOfSample, model: LinkModel) -> None:
         super().__init__(folder, task, model)
         self._open_graph: Callable[[], ChangingGraph] = self._graph_on_disk
         self.look_again()

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from nodepiece.decoders.row_vectors import encoder_of
 from nodepiece.errors import InputError
-from nodepiece.inference.changed_vectors import encoder_of, vectors_after
+from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.live_batch import StoredBatch, VectorRows
 from nodepiece.inference.live_store import (

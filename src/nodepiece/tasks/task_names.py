@@ -6,6 +6,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.node_classification import NodeClassification
+from nodepiece.tasks.out_of_sample import OutOfSample
 from nodepiece.tasks.task import Task
 
 TASKS: dict[str, type[Task[Any]]] = {
@@ -13,6 +14,7 @@ TASKS: dict[str, type[Task[Any]]] = {
     "relation-prediction": LinkPrediction,
     "inductive-link-prediction": InductiveLinkPrediction,
     "node-classification": NodeClassification,
+    "out-of-sample": OutOfSample,
 }
 
 

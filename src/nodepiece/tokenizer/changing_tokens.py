@@ -9,11 +9,10 @@ from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, with_room
 from nodepiece.graph.changing_nearest import NearestTable, Rows
-from nodepiece.graph.nearest import UNREACHED, nearest_sources
 from nodepiece.tokenizer.changing_context import context_of, nodes_with_other_relations
 from nodepiece.tokenizer.random_anchors import RandomTable
 from nodepiece.tokenizer.token_rows import TokenRows
-from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable, tokenize_by
+from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable, held_anchors, tokenize_by
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
 NO_FACTS: IntArray = np.empty((0, 3), np.int32)
@@ -141,10 +140,4 @@ class ChangingTokens:
         if settings.select == "random":
             return RandomTable(self.adjacency, vocabulary, self.salts.anchors)
         salt = self.salts.anchors if settings.ties == "per-node" else None
-        anchors, distances = np.asarray(table.anchors), np.asarray(table.distances)
-        nearest = np.where(anchors < vocabulary.num_anchors, anchors, np.int32(UNREACHED))
-        if not settings.distances:  # the table has forgotten them
-            nearest, distances = nearest_sources(
-                adjacency, vocabulary.anchors, settings.anchors_per_node, salt=salt
-            )
-        return NearestTable(nearest, distances, vocabulary.num_anchors, salt=salt)
+        return NearestTable(*held_anchors(table, adjacency), vocabulary.num_anchors, salt=salt)

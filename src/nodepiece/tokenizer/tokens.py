@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.hashing import draw_salt
@@ -120,3 +121,20 @@ def assign_anchors(
     # Without their sign, distances sort as they are and UNREACHED, -1, comes last.
     order = np.argsort(distances.view(np.uint16), axis=1, kind="stable")
     return np.take_along_axis(chosen, order, 1), np.take_along_axis(distances, order, 1)
+
+
+def held_anchors(table: TokenTable, adjacency: Adjacency) -> tuple[IntArray, Distances]:
+    """What `assign_anchors` gave for a table: positions of anchors and their true distances.
+
+    They are searched again where the table was made to forget the distances.
+    """
+    vocabulary = table.vocabulary
+    if not vocabulary.settings.distances:
+        if table.salts is None:
+            raise InputError(
+                "the table has forgotten its distances and what was random; tokenize again"
+            )
+        return assign_anchors(adjacency, vocabulary, table.salts.anchors)
+    anchors = np.asarray(table.anchors)
+    nearest = np.where(anchors < vocabulary.num_anchors, anchors, np.int32(UNREACHED))
+    return nearest, np.asarray(table.distances)

@@ -27,29 +27,37 @@ def link_trainer(
     generator: torch.Generator,
 ) -> Trainer[QueryBatch] | Trainer[FactBatch]:
     """Queries against all nodes, or facts against sampled negatives, as the loss asks for."""
-    processes = current_processes()
-    batch_size = processes.share(settings.batch_size)
     if settings.is_against_all:
         return Trainer(
             model,
-            QueryBatches(edges, model.num_relations, batch_size, num_shares=processes.count),
+            query_batches(edges, model.num_relations, settings),
             partial(loss_against_all, model, settings=settings),
             settings,
             generator=generator,
             after_step=model.after_step,
         )
-    facts = FactBatches(
-        edges,
-        batch_size,
-        num_batches=settings.steps_per_epoch or None,
-        weight=subsampling_weights(edges, model.num_relations) if settings.subsampling else None,
-        num_shares=processes.count,
-    )
     return Trainer(
         model,
-        facts,
+        fact_batches(edges, model.num_relations, settings),
         partial(loss_with_negatives, model, settings=settings, generator=generator),
         settings,
         generator=generator,
         after_step=model.after_step,
+    )
+
+
+def query_batches(edges: Tensor, num_relations: int, settings: TrainingSettings) -> QueryBatches:
+    processes = current_processes()
+    batch_size = processes.share(settings.batch_size)
+    return QueryBatches(edges, num_relations, batch_size, num_shares=processes.count)
+
+
+def fact_batches(edges: Tensor, num_relations: int, settings: TrainingSettings) -> FactBatches:
+    processes = current_processes()
+    return FactBatches(
+        edges,
+        processes.share(settings.batch_size),
+        num_batches=settings.steps_per_epoch or None,
+        weight=subsampling_weights(edges, num_relations) if settings.subsampling else None,
+        num_shares=processes.count,
     )

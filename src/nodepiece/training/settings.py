@@ -35,6 +35,7 @@ class TrainingSettings:
     precision: str = "float32"  # of products: "float32", "tf32" or "bfloat16" (mixed)
     shuffle_anchors: bool = False  # a new order of equidistant anchors each epoch; needs distances
     hide_targets: bool = False  # inductive: a batch's facts are hidden from messages and pieces
+    mask_share: float = 0.0  # out-of-sample: share of facts learned as if a node were unseen
     resample_relations: bool = False  # a new sample of each node's relations each epoch
     validate_every: int = 0  # epochs; 0: never
     metric: str = "mrr"  # of validation, a name in METRICS: the best weights are kept
@@ -73,6 +74,8 @@ class TrainingSettings:
             raise InputError(f"training.learning_rate must be above 0, got {self.learning_rate}")
         if not 0 <= self.smoothing < 1:
             raise InputError(f"training.smoothing must be in [0, 1), got {self.smoothing}")
+        if not 0 <= self.mask_share < 1:
+            raise InputError(f"training.mask_share must be in [0, 1), got {self.mask_share}")
         if self.num_negatives < 1 and not self.is_against_all:
             raise InputError(f"training.num_negatives must be at least 1: {self.num_negatives}")
         for knob, amount in (

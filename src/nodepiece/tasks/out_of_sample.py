@@ -1,0 +1,232 @@
+"""Out-of-sample link prediction (section 4.4): facts of nodes that arrive after training.
+
+With pieces, an unseen node is tokenized like any other. The baseline, oDistMult-ERAvg, has a vector
+for every seen node and takes an average over the neighbours for an unseen one; it is what
+`encoder.kind = "lookup"` means here.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from nodepiece.data.dataset import Dataset
+from nodepiece.data.open import open_out_of_sample
+from nodepiece.data.out_of_sample import JUDGED, UnseenEdges, edges_of_unseen
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.encoders.node_embedding import NodePieceEmbedding
+from nodepiece.errors import InputError
+from nodepiece.evaluation.ranking import Progress
+from nodepiece.evaluation.report import Report
+from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.settings import Experiment
+from nodepiece.tasks.out_of_sample_judge import OutOfSampleJudge
+from nodepiece.tasks.run_folder import damaged, read_facts, write_facts
+from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
+from nodepiece.training.links import fact_batches, link_trainer, query_batches
+from nodepiece.training.loop import Metrics
+from nodepiece.training.out_of_sample import ChosenBatches, masking_trainer
+from nodepiece.training.trainer import Trainer
+
+NO_FACTS: IntArray = np.empty((0, 3), np.int32)
+UNSEEN = "unseen"  # folder in a run: the edges of unseen nodes, split by split
+COLUMNS = ("offsets", "relations", "neighbours")
+
+
+class OutOfSampleModel(LinkModel):
+    """A link model that has the tokens of its own nodes at hand, to make those of others."""
+
+    table: TokenTable
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfSample:
+    """The task; its graph is what is seen."""
+
+    experiment: Experiment
+    name: str
+    graph: KnowledgeGraph
+    unseen: dict[str, UnseenEdges]
+
+    @classmethod
+    def open(cls, experiment: Experiment, data: Path | None) -> Self:
+        dataset = open_out_of_sample(experiment.dataset, data=data)
+        unseen = {split: edges_of_unseen(dataset, split) for split in JUDGED}
+        return cls(experiment, dataset.name, dataset.train, unseen)
+
+    @classmethod
+    def read(cls, experiment: Experiment, folder: Path) -> Self:
+        facts = read_facts(folder)
+        unseen = {split: read_unseen_edges(folder, split, facts.train) for split in JUDGED}
+        return cls(experiment, facts.name, facts.train, unseen)
+
+    @property
+    def dataset(self) -> Dataset:
+        """What is known of seen nodes."""
+        return Dataset(self.name, self.graph, NO_FACTS, NO_FACTS, {})
+
+    @cached_property
+    def judge(self) -> OutOfSampleJudge:
+        return OutOfSampleJudge(self.experiment, self.graph, self.unseen)
+
+    def describe(self) -> str:
+        parts = [f"{self.name}: {self.graph.num_nodes:,} nodes"]
+        parts.append(f"{self.graph.num_triples:,} facts to learn from")
+        for split, edges in self.unseen.items():
+            parts.append(f"{edges.num_edges:,} of {edges.num_unseen:,} unseen nodes for {split}")
+        if num_dropped := sum(edges.num_dropped for edges in self.unseen.values()):
+            parts.append(f"{num_dropped:,} facts of unseen nodes lead to nothing seen, left out")
+        return ", ".join(parts)
+
+    def check(self) -> None:
+        check_settings(self.experiment)
+        if self.experiment.training.validate_every and not self.unseen["valid"].num_edges:
+            raise InputError(
+                f"dataset {self.name} has no unseen nodes for validation; set "
+                "training.validate_every = 0 to train without"
+            )
+
+    def write(self, folder: Path) -> None:
+        write_facts(self.dataset, folder)
+        (folder / UNSEEN).mkdir()
+        for split, edges in self.unseen.items():
+            for column in COLUMNS:
+                np.save(folder / UNSEEN / f"{split}_{column}.npy", getattr(edges, column))
+
+    def has_data_of(self, other: Self) -> bool:
+        return np.array_equal(self.graph.triples, other.graph.triples) and all(
+            np.array_equal(getattr(self.unseen[split], column), getattr(edges, column))
+            for split, edges in other.unseen.items()
+            for column in COLUMNS
+        )
+
+    def build_model(self, table: TokenTable) -> OutOfSampleModel:
+        generator = torch.Generator().manual_seed(self.experiment.seed)
+        model = OutOfSampleModel(
+            build_nodes(self.experiment, table, generator=generator),
+            torch.tensor(with_inverses(self.graph)),
+            2 * self.graph.num_relations,
+            self.experiment.decoder,
+            self.experiment.graph,
+            generator=generator,
+        )
+        model.table = table
+        return model
+
+    def make_trainer(self, model: OutOfSampleModel, *, generator: torch.Generator) -> Trainer[Any]:
+        settings = self.experiment.training
+        edges = torch.tensor(with_inverses(self.graph)).to(generator.device)
+        if not isinstance(model.nodes, NodePieceEmbedding):
+            return masking_trainer(model, edges, settings, generator=generator)
+        trainer: Trainer[Any] = link_trainer(model, edges, settings, generator=generator)
+        if settings.mask_share:
+            trainer.batches = self.chosen
+        return trainer
+
+    @cached_property
+    def chosen(self) -> ChosenBatches[Any]:
+        """The facts that are hidden from the tokens of an epoch, and learned from."""
+        settings, num_relations = self.experiment.training, 2 * self.graph.num_relations
+        make = query_batches if settings.is_against_all else fact_batches
+        edges = torch.tensor(with_inverses(self.graph))
+        return ChosenBatches(partial(make, num_relations=num_relations, settings=settings), edges)
+
+    def before_epoch(
+        self, model: OutOfSampleModel, table: TokenTable, epoch: int, *, generator: torch.Generator
+    ) -> None:
+        if self.experiment.training.mask_share and isinstance(model.nodes, NodePieceEmbedding):
+            self.hide_facts(model.nodes, table, epoch, generator.device)
+        else:
+            refresh_tokens(model.nodes, self.experiment, table, epoch, generator=generator)
+
+    def hide_facts(
+        self, nodes: NodePieceEmbedding, table: TokenTable, epoch: int, device: torch.device
+    ) -> None:
+        """Tokenize the graph without a share of its facts, and learn from just these.
+
+        So a fact is never among what its nodes are known by, as it is when they are unseen.
+        """
+        graph, rng = self.graph, np.random.default_rng([self.experiment.seed, epoch])
+        order = rng.permutation(graph.num_triples)
+        num_hidden = max(1, round(self.experiment.training.mask_share * graph.num_triples))
+        hidden, visible = (
+            KnowledgeGraph(graph.triples[part], graph.num_nodes, graph.num_relations)
+            for part in (order[:num_hidden], order[num_hidden:])
+        )
+        fresh = tokenize_by(Salts.draw(rng), build_adjacency(visible), table.vocabulary)
+        columns = (fresh.anchors, fresh.distances, fresh.relations)
+        rows = (torch.tensor(column, device=device) for column in columns)
+        nodes.use_training_tokens(nodes.token_tensors.of_rows(*rows))
+        self.chosen.choose(torch.tensor(with_inverses(hidden)).to(device))
+
+    def validate(self, model: OutOfSampleModel) -> Metrics:
+        return self.judge.validate(model, model.table)
+
+    def evaluate(
+        self, model: OutOfSampleModel, split: str, *, progress: Progress | None = None
+    ) -> Report | None:
+        if split not in self.unseen:
+            raise InputError(f"there are no unseen nodes in {split!r}; choose valid or test")
+        if not self.unseen[split].num_edges:
+            return None
+        report = self.judge.report(model, model.table, split, progress)
+        return report.named(self.dataset.names.relation)
+
+    def remarks(self) -> dict[str, Any]:
+        return {"unseen_nodes": {split: edges.num_unseen for split, edges in self.unseen.items()}}
+
+
+def read_unseen_edges(folder: Path, split: str, graph: KnowledgeGraph) -> UnseenEdges:
+    path = folder / UNSEEN
+    try:
+        columns = []
+        for column in COLUMNS:
+            path = folder / UNSEEN / f"{split}_{column}.npy"
+            columns.append(np.load(path, allow_pickle=False))
+        edges = UnseenEdges(*columns)
+        stacked = np.stack([edges.neighbours, edges.relations % graph.num_relations], axis=1)
+        facts = stacked[:, [0, 1, 0]]
+        KnowledgeGraph(facts, graph.num_nodes, graph.num_relations)  # which checks the ids
+    except Exception as error:  # a damaged header may raise anything that a parser can
+        raise damaged(path, error) from error
+    return edges
+
+
+def check_settings(experiment: Experiment) -> None:
+    """Refuse what would do nothing, or cannot work, for nodes that are not in the graph."""
+    training, is_lookup = experiment.training, experiment.encoder.kind == "lookup"
+    for is_wrong, sentence in (
+        (
+            experiment.graph.layers > 0,
+            "an unseen node is in no graph layer; set graph.layers = 0",
+        ),
+        (
+            experiment.tokenizer.select != "nearest" and not is_lookup,
+            'its tokens come from its neighbours; set tokenizer.select = "nearest"',
+        ),
+        (
+            is_lookup and training.is_against_all,
+            "the baseline is trained with sampled negatives; set training.loss = softplus",
+        ),
+        (
+            is_lookup and experiment.decoder.kind != "distmult",
+            "the average of neighbours is made for DistMult; set decoder.kind = distmult",
+        ),
+        (
+            experiment.decoder.walk_steps > 0 or training.hide_targets,
+            "decoder.walk_steps and training.hide_targets do nothing here; leave them out",
+        ),
+        (
+            training.mask_share > 0 and (training.shuffle_anchors or training.resample_relations),
+            "with training.mask_share every epoch has tokens of its own; leave shuffle_anchors "
+            "and resample_relations out",
+        ),
+    ):
+        if is_wrong:
+            raise InputError(f"out-of-sample link prediction: {sentence}")

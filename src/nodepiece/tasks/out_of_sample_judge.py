@@ -1,0 +1,103 @@
+"""How well nodes that training has not seen are known by their facts.
+
+Each fact of an unseen node is left out in turn; the node is then known by its other facts, and
+its neighbour in the fact is ranked among all seen nodes, without those that other facts name.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodepiece.data.out_of_sample import UnseenEdges
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.row_vectors import averages_without_one, encode_rows
+from nodepiece.encoders.node_embedding import LookupEmbedding
+from nodepiece.evaluation.known_answers import known_tails_of
+from nodepiece.evaluation.metrics import RankingReport, report_queries
+from nodepiece.evaluation.ranking import Progress, rank_queries
+from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.settings import Experiment
+from nodepiece.tokenizer.new_nodes import tokens_of_new
+from nodepiece.tokenizer.token_rows import TokenRows
+from nodepiece.tokenizer.tokens import TokenTable, held_anchors
+from nodepiece.training.loop import Metrics
+
+
+class OutOfSampleJudge:
+    """Ranks the neighbours of unseen nodes, for validation and for the final result."""
+
+    def __init__(
+        self, experiment: Experiment, graph: KnowledgeGraph, unseen: dict[str, UnseenEdges]
+    ) -> None:
+        self.settings, self.graph, self.unseen = experiment.evaluation, graph, unseen
+        self._rows: dict[str, TokenRows] = {}
+
+    def validate(self, model: LinkModel, table: TokenTable) -> Metrics:
+        report = self._report(model, table, "valid", self.settings.validation_facts, None)
+        return report.both.to_json()
+
+    def report(
+        self, model: LinkModel, table: TokenTable, split: str, progress: Progress | None = None
+    ) -> RankingReport:
+        return self._report(model, table, split, self.settings.test_facts, progress)
+
+    def _report(
+        self,
+        model: LinkModel,
+        table: TokenTable,
+        split: str,
+        most: int,
+        progress: Progress | None,
+    ) -> RankingReport:
+        """`most` facts of a split, the first ones; 0: all."""
+        edges, graph = self.unseen[split], self.graph
+        queries = np.stack([edges.owners, edges.relations, edges.neighbours], axis=1)
+        known = known_tails_of(queries, graph.num_nodes, graph.num_relations)
+        queries = queries[: most or None]
+        model.eval()
+        with torch.no_grad():
+            seen, heads = model.node_vectors(), self._heads(model, table, split)
+            relations = model.relation_vectors()
+            ranks = rank_queries(
+                lambda asked, relation: model.decoder.score_all_tails(
+                    heads[asked], relations[relation], seen
+                ),
+                queries,
+                known,
+                memory_budget=self.settings.memory_budget,
+                device=seen.device,
+                progress=progress,
+            )
+        return report_queries(ranks, queries[:, 1], graph.num_relations)
+
+    def _heads(self, model: LinkModel, table: TokenTable, split: str) -> Tensor:
+        """(num_edges, dim): the node of every edge, known by its other edges."""
+        edges = self.unseen[split]
+        if isinstance(model.nodes, LookupEmbedding):
+            relations = model.relation_vectors()
+            columns = (edges.owners, edges.relations, edges.neighbours)
+            owner, relation, neighbour = (
+                torch.tensor(column, dtype=torch.int64, device=relations.device)
+                for column in columns
+            )
+            vectors = model.node_vectors()
+            return averages_without_one(vectors, relations, (owner, relation, neighbour))
+        if split not in self._rows:
+            self._rows[split] = rows_without_one(table, self.graph, edges)
+        return model.vectors_from(encode_rows(model, self._rows[split]), None)
+
+
+def rows_without_one(table: TokenTable, graph: KnowledgeGraph, edges: UnseenEdges) -> TokenRows:
+    """The tokens of the node of every edge, by its other edges: (num_edges,) rows."""
+    owners = edges.owners
+    return tokens_of_new(
+        table,
+        held_anchors(table, build_adjacency(graph)),
+        (graph.num_nodes + owners).astype(np.int32),
+        edges.offsets[owners],
+        edges.offsets[owners + 1],
+        np.arange(edges.num_edges, dtype=np.int64),
+        edges.relations,
+        edges.neighbours,
+    )

@@ -1,0 +1,114 @@
+"""Learning to do without a node's own vector, or without one of its facts."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding
+
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.row_vectors import neighbour_sums
+from nodepiece.encoders.graph_layers import Neighbourhoods, group_neighbours
+from nodepiece.training.batches import Batches, FactBatch
+from nodepiece.training.links import fact_batches
+from nodepiece.training.losses import SAMPLED_LOSSES
+from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.trainer import Trainer
+
+Batch = TypeVar("Batch")
+
+
+class ChosenBatches(Generic[Batch]):
+    """Batches of facts that are chosen anew before every epoch, as many each time."""
+
+    capacity = 0  # it follows from the facts of an epoch
+
+    def __init__(self, make: Callable[[Tensor], Batches[Batch]], edges: Tensor) -> None:
+        # edges: (num_edges, 3), of the first epoch
+        self._make, self._batches = make, make(edges)
+
+    def choose(self, edges: Tensor) -> None:
+        """Learn from these from now on: (num_edges, 3), inverses included."""
+        self._batches = self._make(edges)
+
+    @property
+    def num_batches(self) -> int:
+        return self._batches.num_batches
+
+    def reserve(self, capacity: int) -> None:
+        pass
+
+    def start_epoch(self, *, generator: torch.Generator) -> bool:
+        """What was recorded with other facts does not hold any more."""
+        self._batches.start_epoch(generator=generator)
+        return True
+
+    def take(self, step: Tensor) -> Batch:
+        return self._batches.take(step)
+
+
+def masking_trainer(
+    model: LinkModel, edges: Tensor, settings: TrainingSettings, *, generator: torch.Generator
+) -> Trainer[FactBatch]:
+    """For a model with a vector for every node, which must learn to do without (oDistMult)."""
+    hoods = group_neighbours(edges, model.num_nodes, model.num_relations)
+    degrees = torch.bincount(edges[:, 0].long(), minlength=model.num_nodes)
+    return Trainer(
+        model,
+        fact_batches(edges, model.num_relations, settings),
+        partial(
+            loss_with_masked_nodes,
+            model,
+            settings=settings,
+            hoods=hoods,
+            degrees=degrees,
+            generator=generator,
+        ),
+        settings,
+        generator=generator,
+        after_step=model.after_step,
+    )
+
+
+def loss_with_masked_nodes(
+    model: LinkModel,
+    batch: FactBatch,
+    *,
+    settings: TrainingSettings,
+    hoods: Neighbourhoods,
+    degrees: Tensor,  # (num_nodes,) edges of each node
+    generator: torch.Generator,
+) -> Tensor:
+    """Facts against negatives for their tails; of some, one end is seen through its other facts.
+
+    With probability mask_share / 2 each, the head or the tail is replaced by the average over its
+    edges without this one (Albooyeh et al., 2020). A batch has inverses, so heads get negatives
+    as well.
+    """
+    vectors, relations = model.node_vectors(), model.relation_vectors()
+    sums = neighbour_sums(vectors, relations, hoods)
+    device, num_facts = batch.heads.device, len(batch.heads)
+    half = model.num_relations // 2
+    forth = embedding(batch.relations, relations)
+    back = embedding((batch.relations + half) % model.num_relations, relations)
+    head, tail = embedding(batch.heads, vectors), embedding(batch.tails, vectors)
+    others = (degrees - 1).clamp_min(1)[:, None]
+    head_seen = (embedding(batch.heads, sums) - forth * tail) / others[batch.heads]
+    tail_seen = (embedding(batch.tails, sums) - back * head) / others[batch.tails]
+    draw = torch.rand(num_facts, 1, generator=generator, device=device)
+    limit = settings.mask_share / 2
+    head = torch.where(draw < limit, head_seen, head)
+    tail = torch.where((draw >= limit) & (draw < 2 * limit), tail_seen, tail)
+    shape = (num_facts, settings.num_negatives)
+    drawn = torch.randint(model.num_nodes, shape, generator=generator, device=device)
+    positive = model.decoder.score(head, forth, tail)
+    negative = model.decoder.score(head[:, None], forth[:, None], embedding(drawn, vectors))
+    return SAMPLED_LOSSES[settings.loss](
+        positive.float(),
+        negative.float(),
+        batch.weight,
+        margin=settings.margin,
+        temperature=settings.temperature,
+    )

@@ -1,0 +1,210 @@
+"""Out-of-sample link prediction from a small dataset to a run folder."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.tasks.couples import NAMES, couples, experiment
+
+from nodepiece.data.out_of_sample import NamedTriple, OutOfSampleDataset, edges_of_unseen
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.row_vectors import averages_without_one, neighbour_sums
+from nodepiece.encoders.graph_layers import group_neighbours
+from nodepiece.encoders.node_embedding import NodePieceEmbedding
+from nodepiece.errors import InputError
+from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.inference.run import load_links
+from nodepiece.settings import Experiment
+from nodepiece.tasks.out_of_sample import OutOfSample
+from nodepiece.tasks.runner import RunOptions, load_model, run_experiment
+from nodepiece.tasks.tokens import make_tokens
+from nodepiece.tokenizer.tokens import tokenize_by
+from nodepiece.training.settings import TrainingSettings
+
+# Two newcomers in each part; both towns and one partner each are seen.
+UNSEEN: dict[str, dict[str, tuple[NamedTriple, ...]]] = {
+    "valid": {
+        "v": (("v", "lives in", "town 0"), ("person 1", "married to", "v")),
+        "w": (("w", "lives in", "town 1"), ("w", "married to", "person 4")),
+    },
+    "test": {
+        "x": (
+            ("x", "lives in", "town 2"),
+            ("x", "lives in", "town 3"),
+            ("person 7", "married to", "x"),
+        ),
+        "y": (("y", "married to", "person 8"), ("person 8", "married to", "y")),
+    },
+}
+
+
+def settings(**changes: Any) -> Experiment:
+    base = experiment(epochs=2)
+    training = replace(base.training, **changes.pop("training", {}))
+    return replace(base, task="out-of-sample", training=training, **changes)
+
+
+def lookup(**training: Any) -> Experiment:
+    chosen = TrainingSettings(
+        loss="softplus", margin=0.0, num_negatives=1, mask_share=0.5, epochs=2, batch_size=16
+    )
+    base = settings()
+    encoder = replace(base.encoder, kind="lookup")
+    return replace(base, encoder=encoder, training=replace(chosen, **training))
+
+
+def task(chosen: Experiment) -> OutOfSample:
+    graph = couples().train
+    dataset = OutOfSampleDataset("couples", graph, UNSEEN)
+    unseen = {split: edges_of_unseen(dataset, split) for split in UNSEEN}
+    return OutOfSample(chosen, "couples", graph, unseen)
+
+
+def run(folder: Path, chosen: Experiment, **options: Any) -> dict[str, Any] | None:
+    return run_experiment(task(chosen), RunOptions(folder, torch.device("cpu"), **options))
+
+
+def model_of(folder: Path, chosen: Experiment) -> LinkModel:
+    opened = OutOfSample.read(chosen, folder)
+    return load_model(opened, folder)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [settings(), settings(training={"mask_share": 0.3}), lookup()],
+    ids=["pieces", "masked", "baseline"],
+)
+def test_ranks_are_those_of_a_node_known_by_its_other_facts(
+    tmp_path: Path, chosen: Experiment
+) -> None:
+    metrics = run(tmp_path / "run", chosen)
+    assert metrics is not None and metrics["count"] == 5
+    assert metrics["unseen_nodes"] == {"valid": 2, "test": 2}
+    run_of = load_links(tmp_path / "run")
+    relations, names = run_of.model.relation_vectors(), run_of.dataset.names
+    ranks = []
+    for node, facts in UNSEEN["test"].items():
+        for left_out in facts:
+            others = [fact for fact in facts if fact != left_out]
+            if chosen.encoder.kind == "lookup":
+                parts = []
+                for head, name, tail in others:
+                    forth = head == node
+                    relation = relations[names.relation_id(name) + (0 if forth else 2)]
+                    parts.append(run_of.vectors[names.node_id(tail if forth else head)] * relation)
+                vector = torch.stack(parts).mean(dim=0)
+            else:
+                vector = torch.from_numpy(run_of.with_facts(others).embed([node])[0])
+            head, name, tail = left_out
+            asks_tail = head == node
+            relation = relations[names.relation_id(name) + (0 if asks_tail else 2)]
+            scores = run_of.model.decoder.score(vector, relation, run_of.vectors).detach().numpy()
+            target = names.node_id(tail if asks_tail else head)
+            known = {
+                names.node_id(t if asks_tail else h)
+                for h, r, t in facts
+                if r == name and (h == node) == asks_tail
+            }
+            rivals = np.delete(scores, sorted(known))
+            better, ties = (rivals > scores[target]).sum(), (rivals == scores[target]).sum()
+            ranks.append(1 + better + ties / 2)
+    assert metrics["mrr"] == pytest.approx(np.mean(1 / np.array(ranks)), abs=1e-6)
+
+
+def test_a_run_stopped_between_epochs_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    chosen = settings(training={"mask_share": 0.3, "epochs": 3})
+    whole = run(tmp_path / "whole", chosen)
+    assert run(tmp_path / "run", chosen, should_stop=lambda: True) is None
+    resumed = run(tmp_path / "run", chosen, resume=True)
+    assert whole is not None and resumed is not None
+    assert resumed["mrr"] == whole["mrr"]
+    left, right = (model_of(tmp_path / name, chosen).state_dict() for name in ("whole", "run"))
+    assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_what_is_learned_from_is_hidden_from_the_tokens(tmp_path: Path) -> None:
+    opened = task(settings(training={"mask_share": 0.25, "loss": "softplus"}))
+    table = make_tokens(opened.experiment, opened.graph, tmp_path)
+    model = opened.build_model(table)
+    assert isinstance(model.nodes, NodePieceEmbedding) and table.salts is not None
+    trainer = opened.make_trainer(model, generator=torch.Generator().manual_seed(0))
+    model.train()
+    for epoch in range(2):
+        opened.before_epoch(model, table, epoch, generator=trainer.generator)
+        trainer.batches.start_epoch(generator=trainer.generator)
+        batch = trainer.batches.take(torch.tensor([0]))
+        learned = {
+            (h, r, t) if r < 2 else (t, r - 2, h)
+            for h, r, t in torch.stack(batch[:3], dim=1).tolist()
+        }
+        facts = set(map(tuple, opened.graph.triples.tolist()))
+        assert learned <= facts
+        assert trainer.batches.num_batches * 16 < 2 * 0.25 * len(facts) + 16
+        # The distances of the tokens are those of a graph that lacks all that is learned from,
+        # here and in the other batches.
+        for step in range(1, trainer.batches.num_batches):
+            batch = trainer.batches.take(torch.tensor([step]))
+            ends = torch.stack(batch[:3], dim=1).tolist()
+            learned |= {(h, r, t) if r < 2 else (t, r - 2, h) for h, r, t in ends}
+        visible = np.array(sorted(facts - learned), np.int32)
+        adjacency = build_adjacency(KnowledgeGraph(visible, opened.graph.num_nodes, 2))
+        fresh = tokenize_by(table.salts, adjacency, table.vocabulary)
+        rows = [torch.tensor(a) for a in (fresh.anchors, fresh.distances, fresh.relations)]
+        expected = model.nodes.token_tensors.of_rows(*rows)
+        tokens = model.nodes._training_tokens
+        assert tokens is not None and tokens.distances is not None
+        assert expected.distances is not None
+        assert torch.equal(tokens.distances, expected.distances)
+
+
+def test_the_average_leaves_one_edge_out_and_one_edge_alone_is_nothing() -> None:
+    vectors, relations = torch.eye(3), torch.full((2, 3), 2.0)
+    owner, relation, neighbour = (
+        torch.tensor(column) for column in ([0, 0, 0, 1], [0, 1, 0, 0], [0, 1, 2, 2])
+    )
+    averages = averages_without_one(vectors, relations, (owner, relation, neighbour))
+    expected = [[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 0]]
+    assert averages.tolist() == [[float(v) for v in row] for row in expected]
+
+
+def test_sums_over_neighbours_are_those_of_the_edges() -> None:
+    graph = couples().train
+    edges = torch.tensor(with_inverses(graph)).long()
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.randn(graph.num_nodes, 5, generator=generator)
+    relations = torch.randn(4, 5, generator=generator)
+    expected = torch.zeros_like(vectors)
+    for head, relation, tail in edges.tolist():
+        expected[head] += vectors[tail] * relations[relation]
+    sums = neighbour_sums(vectors, relations, group_neighbours(edges, graph.num_nodes, 4))
+    torch.testing.assert_close(sums, expected)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (settings(graph=replace(settings().graph, layers=1)), "set graph.layers = 0"),
+        (settings(tokenizer=replace(settings().tokenizer, select="random")), "tokenizer.select"),
+        (lookup(loss="cross-entropy"), "sampled negatives"),
+        (settings(training={"mask_share": 0.1, "resample_relations": True}), "leave shuffle"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(
+    tmp_path: Path, chosen: Experiment, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        run(tmp_path / "run", chosen)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dataset_without_unseen_nodes_is_not_evaluated(tmp_path: Path) -> None:
+    graph = KnowledgeGraph(couples().train.triples, 44, 2, NAMES)
+    dataset = OutOfSampleDataset("couples", graph, {"valid": {}, "test": {}})
+    unseen = {split: edges_of_unseen(dataset, split) for split in ("valid", "test")}
+    opened = OutOfSample(settings(), "couples", graph, unseen)
+    metrics = run_experiment(opened, RunOptions(tmp_path / "run", torch.device("cpu")))
+    assert metrics is not None and metrics["split"] is None
