@@ -80,6 +80,8 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "tuple[
         experiment = load_experiment(source, overrides)
     else:
         experiment = with_overrides(Experiment(name="plan", dataset=source), overrides)
+    if experiment.task not in ("link-prediction", "relation-prediction"):
+        raise InputError(f"{source} is for {experiment.task}; plans are for link prediction alone")
     try:
         return experiment, read_sizes(experiment.dataset, data)
     except InputError:

@@ -39,7 +39,7 @@ from nodepiece.training.checkpoint import (
     load_weights,
     save_tensors,
 )
-from nodepiece.training.distribution import current_processes
+from nodepiece.training.distribution import current_processes, keep_to_own_threads
 from nodepiece.training.loop import Stopping, Watcher, fit
 
 
@@ -69,6 +69,7 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
     is_resumed = prepare_folder(task, options)
     table = load_tokens(folder / "vocabulary", graph=task.graph)  # mapped: it may be large
     tokenize_seconds = perf_counter() - start
+    keep_to_own_threads()
     model = task.build_model(table).to(options.device)
     options.say(f"{num_parameters(model):,} parameters")
     progress, stopping = train_model(task, model, table, options, is_resumed=is_resumed)

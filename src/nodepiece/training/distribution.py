@@ -93,6 +93,16 @@ def current_processes() -> Processes:
     return Processes(distributed.get_rank(), distributed.get_world_size())
 
 
+def keep_to_own_threads() -> None:
+    """Have no more threads than torchrun gave this process (OMP_NUM_THREADS, 1 unless set).
+
+    Kernels compiled by numba raise the number to that of all cores when they first run.
+    """
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if is_under_torchrun() and wanted.isdigit():
+        torch.set_num_threads(int(wanted))
+
+
 def torchrun_rank() -> int:
     """The number of this process among those that torchrun started; 0 where it did not."""
     return int(os.environ["RANK"]) if is_under_torchrun() else 0
