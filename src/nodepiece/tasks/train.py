@@ -1,5 +1,6 @@
 """From the name of an experiment to a run folder."""
 
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -65,7 +66,9 @@ def launcher(processes: Processes) -> str:
     """What comes before "train" on the command line."""
     if processes.count == 1:
         return "nodepiece"
-    return f"torchrun --nproc-per-node {processes.count} -m nodepiece"
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", processes.count))
+    machines = f"--nnodes {processes.count // here} " if here < processes.count else ""
+    return f"torchrun {machines}--nproc-per-node {here} -m nodepiece"
 
 
 def choose_device(device: str | None) -> torch.device:
