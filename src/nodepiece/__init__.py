@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
     from nodepiece.graph.names import Names
     from nodepiece.inference.run import Prediction, Run, load, train
+    from nodepiece.inference.update import Updated, update_run
     from nodepiece.settings import Experiment, load_experiment
+    from nodepiece.tokenizer.changing_graph import ChangingGraph
     from nodepiece.tokenizer.export import export_tokens
     from nodepiece.tokenizer.settings import TokenizerSettings
     from nodepiece.tokenizer.statistics import describe_tokens
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ChangingGraph",
     "EncoderSettings",
     "Experiment",
     "InputError",
@@ -42,6 +45,7 @@ __all__ = [
     "Run",
     "TokenTable",
     "TokenizerSettings",
+    "Updated",
     "Vocabulary",
     "describe_tokens",
     "export_tokens",
@@ -58,11 +62,13 @@ __all__ = [
     "split_labels",
     "tokenize",
     "train",
+    "update_run",
     "write_labelled_folder",
 ]
 
 # Where each name lives; the imports above say the same to type checkers.
 _HOMES = {
+    "ChangingGraph": "nodepiece.tokenizer.changing_graph",
     "EncoderSettings": "nodepiece.encoders.node_embedding",
     "Experiment": "nodepiece.settings",
     "KnowledgeGraph": "nodepiece.graph.knowledge_graph",
@@ -73,6 +79,7 @@ _HOMES = {
     "Run": "nodepiece.inference.run",
     "TokenTable": "nodepiece.tokenizer.tokens",
     "TokenizerSettings": "nodepiece.tokenizer.settings",
+    "Updated": "nodepiece.inference.update",
     "Vocabulary": "nodepiece.tokenizer.vocabulary",
     "describe_tokens": "nodepiece.tokenizer.statistics",
     "export_tokens": "nodepiece.tokenizer.export",
@@ -90,6 +97,7 @@ _HOMES = {
     "tokenize": "nodepiece.tokenizer.tokens",
     "train": "nodepiece.inference.run",
     "write_labelled_folder": "nodepiece.data.labelled_graph",
+    "update_run": "nodepiece.inference.update",
 }
 
 

@@ -17,14 +17,17 @@ from nodepiece.commands.console import err, interrupts, out
 from nodepiece.commands.convert import convert
 from nodepiece.commands.datasets import datasets
 from nodepiece.commands.demo import demo
+from nodepiece.commands.embed import embed
 from nodepiece.commands.evaluate import evaluate
 from nodepiece.commands.export import export
 from nodepiece.commands.inspect import inspect
 from nodepiece.commands.label import label
 from nodepiece.commands.plan import plan
 from nodepiece.commands.predict import predict
+from nodepiece.commands.split import split
 from nodepiece.commands.tokenize import tokenize
 from nodepiece.commands.train import train
+from nodepiece.commands.update import update
 from nodepiece.errors import STOPPED, InputError, Stopped
 
 app = typer.Typer(
@@ -63,6 +66,9 @@ app.command(epilog="Example: nodepiece train countries -o run --set training.epo
 app.command(epilog="Example: nodepiece evaluate run --per-relation")(evaluate)
 app.command(epilog='Example: nodepiece predict run --head Kenya --relation "has language"')(predict)
 app.command(epilog="Example: nodepiece convert graph.tsv -o folder --held-out 1000")(convert)
+app.command(epilog="Example: nodepiece embed run -o vectors.parquet --facts new.tsv")(embed)
+app.command(epilog="Example: nodepiece update run --add new.tsv --remove old.tsv")(update)
+app.command(epilog="Example: nodepiece split fb15k-237 -o fb15k-237-oos --seed 0")(split)
 app.command(epilog="Example: nodepiece datasets fetch fb15k-237")(datasets)
 app.command(epilog="Example: nodepiece label graph.tsv classes.tsv -o dataset --drop-relation P31")(
     label

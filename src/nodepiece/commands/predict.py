@@ -9,6 +9,7 @@ from rich.table import Table
 
 from nodepiece.commands.console import JsonOption, count, err, out
 from nodepiece.commands.evaluate import RunArgument
+from nodepiece.commands.new_facts import FactsOption, read_facts
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
 
@@ -50,6 +51,7 @@ def predict(
             help="Relations of GRAPH that training did not have: refuse, or the mean of all.",
         ),
     ] = "refuse",
+    facts: FactsOption = None,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many answers.")] = 10,
     include_known: Annotated[
         bool,
@@ -61,7 +63,8 @@ def predict(
     """Complete a fact: give two of --head, --relation and --tail, and get the third.
 
     The likeliest answers come first. Only the order of the scores has a meaning. With --node,
-    the classes of a node and their probabilities.
+    the classes of a node and their probabilities. With --facts, nodes that the run has not seen
+    are asked about by the facts that name them.
     """
     from nodepiece.data.read import read_graph
     from nodepiece.inference.run import load
@@ -70,6 +73,8 @@ def predict(
     opened = load(run, device=choose_device(device))
     if graph is not None:
         opened = opened.on_graph(read_graph(graph), unseen_relations=unseen_relations)
+    if facts is not None:
+        opened = opened.with_facts(read_facts(facts))
     if node is not None:
         if head is not None or relation is not None or tail is not None:
             raise InputError("--node asks for classes; leave out --head, --relation and --tail")

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -85,11 +87,19 @@ class LinkRun(FactRun):
     def model_hash(self) -> str:
         return sha256_of(self.folder / MODEL)
 
+    def node_names(self) -> list[str]:
+        names = self.dataset.names.nodes.to_pylist()
+        return [name for name, present in zip(names, self.is_present, strict=True) if present]
+
     def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
-        """The vectors of some nodes by name, or of all in the order of ids: (num_nodes, dim)."""
+        """The vectors of some nodes by name, or of all that were not removed, by `node_names`."""
         if nodes is None:
-            return self.vectors.cpu().numpy()
-        ids = torch.tensor([self.dataset.names.node_id(name) for name in nodes], dtype=torch.int64)
+            return self.vectors.cpu().numpy()[self.is_present]
+        index = pc.index_in(pa.array(nodes, pa.large_string()), value_set=self.dataset.names.nodes)
+        if index.null_count:
+            missing = index.is_null().to_numpy(zero_copy_only=False).argmax()
+            self.dataset.names.node_id(nodes[int(missing)])  # which says what is near
+        ids = torch.from_numpy(index.to_numpy().astype(np.int64))
         return self.patched.rows(ids).cpu().numpy()
 
     def with_facts(self, facts: NamedFacts) -> Self:

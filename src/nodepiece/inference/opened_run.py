@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from nodepiece.errors import InputError
@@ -15,6 +17,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tasks.run_folder import SPLITS
 from nodepiece.tasks.task import Task
+from nodepiece.tokenizer.changing_graph import NamedFacts
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,21 @@ class Run:
             f"{self.folder} is a run of {self.experiment.task}: it knows no classes of nodes; "
             "give two of head, relation and tail"
         )
+
+    def with_facts(self, facts: NamedFacts) -> "Run":
+        """The same run, asked as if these facts, by name, were in its graph too."""
+        raise InputError(
+            f"{self.folder} is a run of {self.experiment.task} and takes no more facts; a run of "
+            "link prediction does"
+        )
+
+    def node_names(self) -> list[str]:
+        """The nodes that the run has vectors of, in the order of ids."""
+        raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
+
+    def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
+        """The vectors of some nodes by name, or of all of them: (num_nodes, dim)."""
+        raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
 
     def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> "Run":
         """The same weights, asked about another graph over the relations of training.

@@ -10,7 +10,7 @@ from nodepiece.decoders.row_vectors import encoder_of
 from nodepiece.errors import InputError
 from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.links import LinkRun
-from nodepiece.inference.live_batch import StoredBatch, VectorRows
+from nodepiece.inference.live_batch import StoredBatch, VectorRows, Vectors
 from nodepiece.inference.live_store import (
     LiveState,
     commit_batch,
@@ -20,6 +20,7 @@ from nodepiece.inference.live_store import (
     write_base,
     writing,
 )
+from nodepiece.inference.opened_run import Run
 from nodepiece.tokenizer.changing_graph import Change, NamedFacts
 from nodepiece.tokenizer.storage import load_tokens
 
@@ -39,7 +40,7 @@ class Updated:
 
 
 def update_run(
-    run: LinkRun,
+    run: Run,
     *,
     add: NamedFacts = (),
     remove: NamedFacts = (),
@@ -51,6 +52,11 @@ def update_run(
     It happens wholly or not at all, whenever the process ends. The first update computes the
     vectors of all nodes and lays them beside the run.
     """
+    if not isinstance(run, LinkRun):
+        raise InputError(
+            f"{run.folder} is a run of {run.experiment.task} and cannot be updated; a run of link "
+            "prediction can"
+        )
     encoder_of(run.model)
     with writing(run.folder):
         state = begin(run)
@@ -82,7 +88,7 @@ def begin(run: LinkRun) -> LiveState:
     """Bring a run to the latest state; the first one is laid out if there is none."""
     if not has_live(run.folder):
         table = load_tokens(run.folder / "vocabulary", graph=run.task.graph)
-        start_live(run.folder, run.task.graph, table, run.embed(), run.model_hash)
+        start_live(run.folder, run.task.graph, table, all_vectors(run), run.model_hash)
     if run.live is None or run.live.state.number != last_number(run.folder):
         run.look_again()
     if run.live is None:
@@ -112,6 +118,11 @@ def take_over(run: LinkRun) -> None:
 def fold(run: LinkRun, number: int) -> None:
     """Put all batches into a new base."""
     facts, table = run.dataset.train.triples, run.graph.table()
-    vectors = run.embed()
+    vectors = all_vectors(run)
     write_base(run.folder, number, facts, run.is_present, table, vectors, run.model_hash)
     take_over(run)
+
+
+def all_vectors(run: LinkRun) -> Vectors:
+    """Those of removed nodes included, as ids stay what they are."""
+    return run.vectors.cpu().numpy()

@@ -1,0 +1,52 @@
+"""nodepiece embed: the vectors of nodes, by name, for other programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nodepiece.commands.console import count, readable_bytes, say, stage
+from nodepiece.commands.evaluate import RunArgument
+from nodepiece.commands.new_facts import FactsOption, read_facts, read_names
+from nodepiece.commands.train import DeviceOption
+from nodepiece.errors import InputError
+
+
+def embed(
+    run: RunArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            show_default=False,
+            help="The Parquet file to write: node, vector.",
+        ),
+    ],
+    nodes: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Only the nodes in this file, a name a line."),
+    ] = None,
+    facts: FactsOption = None,
+    device: DeviceOption = None,
+) -> None:
+    """Write the vectors of all nodes, or of some, to a Parquet file.
+
+    With --facts, nodes that are new get theirs too, by the weights as they are.
+    """
+    from nodepiece.inference.run import load
+    from nodepiece.inference.vector_file import write_vectors
+    from nodepiece.tasks.train import choose_device
+
+    if output.is_dir():
+        raise InputError(f"{output} is a folder; name a file, such as {output}/vectors.parquet")
+    names = None if nodes is None else read_names(nodes)
+    opened = load(run, device=choose_device(device))
+    if facts is not None:
+        opened = opened.with_facts(read_facts(facts))
+    with stage(f"writing {output}") as remarks:
+        names = opened.node_names() if names is None else names
+        write_vectors(names, opened.embed(names), output)
+        remarks.append(count(len(names), "row"))
+    say(f"wrote {output}: {count(len(names), 'node')}, {readable_bytes(output.stat().st_size)}")

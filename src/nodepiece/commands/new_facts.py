@@ -1,0 +1,47 @@
+"""Files with facts that a run has not seen, and lists of names."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodepiece.commands.console import stage
+from nodepiece.errors import InputError
+
+if TYPE_CHECKING:
+    from nodepiece.graph.knowledge_graph import KnowledgeGraph
+
+FactsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Answer as if these facts were known too, which may name new nodes; nothing of it is "
+        "kept. Any format that GRAPH may have, or - for standard input.",
+    ),
+]
+
+
+def read_facts(source: str) -> "KnowledgeGraph":
+    """Facts by name, and on standard error what was read."""
+    from nodepiece.data.read import read_graph_with_report
+
+    with stage("reading " + ("standard input" if source == "-" else source)) as remarks:
+        facts, report = read_graph_with_report(source)
+        remarks += [said.removeprefix(f"{report.source}: ") for said in report.sentences()]
+    return facts
+
+
+def read_names(path: Path) -> list[str]:
+    """One name a line; empty lines do not count."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file {path}; give one with a node name a line") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 text; give a file with a node name a line"
+        ) from error
+    names = [line for line in lines if line]
+    if not names:
+        raise InputError(f"{path} names no nodes; write one name a line")
+    return names

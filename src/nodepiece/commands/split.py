@@ -1,0 +1,80 @@
+"""nodepiece split: an out-of-sample split of any dataset, by the paper's recipe."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodepiece.commands.console import JsonOption, count, say, stage
+from nodepiece.commands.graphs import DataOption
+from nodepiece.commands.outputs import check_output
+
+if TYPE_CHECKING:
+    from nodepiece.data.out_of_sample_split import SplitReport
+
+
+def split(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET",
+            show_default=False,
+            help="A folder with train, valid and test files, a file, or the name of a benchmark.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            show_default=False,
+            help="The folder to write; an earlier one of this command is replaced.",
+        ),
+    ],
+    share: Annotated[
+        float, typer.Option(metavar="S", help="Share of the nodes for valid, and for test.")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="It decides the split.")] = 0,
+    as_json: JsonOption = False,
+    data: DataOption = None,
+) -> None:
+    """Make an out-of-sample dataset: some nodes are taken out with all their facts.
+
+    All facts are merged; the nodes are drawn from those with at least two facts. Train on the
+    folder with a TOML file that says task = "out-of-sample" and dataset = "FOLDER".
+    """
+    import numpy as np
+
+    from nodepiece.data.open import open_dataset
+    from nodepiece.data.out_of_sample import MARKER, write_out_of_sample
+    from nodepiece.data.out_of_sample_split import split_out_of_sample
+
+    check_output(output, marker=MARKER, kind="dataset of this command")
+    with stage(f"reading {dataset}") as remarks:
+        merged = open_dataset(dataset, data=data)
+        remarks.append(count(len(merged.all_triples()), "fact"))
+    parts, report = split_out_of_sample(merged, share, rng=np.random.default_rng(seed))
+    content = {"dataset": merged.name, "share": share, "seed": seed, **report.to_json()}
+    with stage(f"saving {output}"):
+        write_out_of_sample(parts, output, content)
+    if as_json:
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    for sentence in summary(report, output):
+        say(sentence)
+
+
+def summary(report: "SplitReport", output: Path) -> list[str]:
+    judged = " and ".join(
+        f"{report.num_facts[part]:,} of {count(number, 'unseen node')} for {part}"
+        for part, number in report.num_unseen.items()
+    )
+    return [
+        f"wrote {output}: {report.num_train:,} facts between {report.num_nodes:,} nodes to learn "
+        f"from, {judged}",
+        f"left out {count(report.num_between, 'fact')} between unseen nodes, "
+        f"{count(report.num_lost, 'fact')} that lead to nothing seen, and "
+        f"{count(report.num_single, 'node')} with fewer than two facts left",
+    ]

@@ -1,0 +1,80 @@
+"""nodepiece update: lasting changes to the graph of a run, without training."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodepiece.commands.console import JsonOption, count, say, stage
+from nodepiece.commands.evaluate import RunArgument
+from nodepiece.commands.new_facts import read_facts, read_names
+from nodepiece.commands.train import DeviceOption
+from nodepiece.errors import InputError
+
+if TYPE_CHECKING:
+    from nodepiece.inference.update import Updated
+
+
+def update(
+    run: RunArgument,
+    add: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Facts to add; they may name new nodes."),
+    ] = None,
+    remove: Annotated[str | None, typer.Option(metavar="FILE", help="Facts to remove.")] = None,
+    remove_nodes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Nodes to remove with all their facts: a file with a name a line."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    device: DeviceOption = None,
+) -> None:
+    """Add facts and nodes to the graph of RUN, or remove them, for good.
+
+    New nodes get their pieces from their facts and their vectors by the weights as they are, and so
+    does every node whose pieces change; all others stay untouched. Relations must be known from
+    training. An update happens wholly or not at all, and who uses the run meanwhile is not
+    disturbed.
+    """
+    from nodepiece.inference.run import load
+    from nodepiece.inference.update import update_run
+    from nodepiece.tasks.train import choose_device
+
+    if add is None and remove is None and remove_nodes is None:
+        raise InputError("nothing to do; give --add, --remove or --remove-nodes")
+    added = () if add is None else read_facts(add)
+    removed = () if remove is None else read_facts(remove)
+    gone = [] if remove_nodes is None else read_names(remove_nodes)
+    opened = load(run, device=choose_device(device))
+    with stage(f"updating {run}") as remarks:
+        updated = update_run(opened, add=added, remove=removed, remove_nodes=gone)
+        remarks.append(f"{count(updated.num_vectors, 'vector')} computed")
+    if as_json:
+        typer.echo(json.dumps(asdict(updated), indent=2))
+        return
+    for sentence in summary(updated, run):
+        say(sentence)
+
+
+def summary(updated: "Updated", run: Path) -> list[str]:
+    sentences = [
+        f"{run}: added {count(updated.num_added, 'fact')} and "
+        f"{count(updated.num_new_nodes, 'node')}, removed {count(updated.num_removed, 'fact')} and "
+        f"{count(updated.num_gone_nodes, 'node')}",
+        f"{count(updated.num_tokens, 'node')} with new or different pieces",
+    ]
+    left_out = [
+        f"{count(number, 'fact')} to {word}"
+        for number, word in (
+            (updated.num_known, "add that were there already"),
+            (updated.num_absent, "remove that were not there"),
+        )
+        if number
+    ]
+    if left_out:
+        sentences.append(f"left out {' and '.join(left_out)}")
+    return sentences
