@@ -13,6 +13,7 @@ from rich.table import Table
 
 from nodepiece.commands.console import err, out, say, stage
 from nodepiece.commands.epochs import EpochProgress
+from nodepiece.commands.newcomer import meet_newcomer
 from nodepiece.commands.outputs import check_output
 from nodepiece.commands.tables import rows
 from nodepiece.commands.tokenize import tokenize_in_stages
@@ -48,7 +49,8 @@ def demo(
 ) -> None:
     """The whole story in about a minute, on the graph of countries that comes with nodepiece.
 
-    Tokenizes it, trains a model, compares it with others on unseen facts, asks it questions.
+    Tokenizes it, trains a model, compares it with others on unseen facts, asks it questions, and
+    has it meet a country that it has not seen.
     """
     from nodepiece.data.embedded import load_countries
     from nodepiece.settings import load_experiment
@@ -63,6 +65,7 @@ def demo(
         run = train_both_and_compare(countries, folder)
     for words, question in QUESTIONS:
         answer(run, words, question)
+    meet_newcomer(countries)
     say(f"The model is in {folder}. Ask it more:")
     say(f"  nodepiece predict {folder} --head Kenya --relation 'has language'")
     out.print("Then train one on your own graph: README.md shows how.")

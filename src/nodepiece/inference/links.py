@@ -52,6 +52,10 @@ class LinkRun(FactRun):
         updated = has_live(self.folder)
         self.live = LiveGraph(open_live(self.folder, self.model_hash)) if updated else None
 
+    def is_up_to_date(self, number: int) -> bool:
+        """Whether it answers by the state after batch `number`."""
+        return self.live is not None and self.live.state.number == number
+
     @cached_property
     def dataset(self) -> Dataset:  # type: ignore[override]
         """What is known: the facts trained on, updated since, and those of the other splits."""

@@ -12,7 +12,6 @@ from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.live_batch import StoredBatch, VectorRows, Vectors
 from nodepiece.inference.live_store import (
-    LiveState,
     commit_batch,
     has_live,
     last_number,
@@ -59,13 +58,16 @@ def update_run(
         )
     encoder_of(run.model)
     with writing(run.folder):
-        state = begin(run)
+        if has_live(run.folder) and not run.is_up_to_date(last_number(run.folder)):
+            run.look_again()
         plan = run.graph.plan(
             add=add, remove=remove, add_nodes=add_nodes, remove_nodes=remove_nodes
         )
+        if not has_live(run.folder):
+            lay_out(run)
         batch = carry_out(run, plan)
         try:
-            commit_batch(run.folder, state.number + 1, batch)
+            commit_batch(run.folder, last_number(run.folder) + 1, batch)
         except BaseException:
             run.look_again()  # at what is on disk, as the batch is not
             raise
@@ -84,16 +86,11 @@ def update_run(
     )
 
 
-def begin(run: LinkRun) -> LiveState:
-    """Bring a run to the latest state; the first one is laid out if there is none."""
-    if not has_live(run.folder):
-        table = load_tokens(run.folder / "vocabulary", graph=run.task.graph)
-        start_live(run.folder, run.task.graph, table, all_vectors(run), run.model_hash)
-    if run.live is None or run.live.state.number != last_number(run.folder):
-        run.look_again()
-    if run.live is None:
-        raise InputError(f"{run.folder} has lost its live graph while it was updated; try again")
-    return run.live.state
+def lay_out(run: LinkRun) -> None:
+    """The graph and all vectors of a run as it was trained, beside it."""
+    table = load_tokens(run.folder / "vocabulary", graph=run.task.graph)
+    start_live(run.folder, run.task.graph, table, all_vectors(run), run.model_hash)
+    take_over(run)
 
 
 def carry_out(run: LinkRun, plan: Change) -> StoredBatch:
