@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
 from nodepiece.encoders.graph_view import GraphView
 from nodepiece.training.batches import FactBatch, FactBatches
+from nodepiece.training.distribution import current_processes
 from nodepiece.training.losses import AGAINST_ALL_LOSSES
 from nodepiece.training.objectives import loss_with_negatives
 from nodepiece.training.settings import TrainingSettings
@@ -44,10 +45,11 @@ def inductive_trainer(
 ) -> Trainer[TargetBatch]:
     if model.training_view is None:
         raise ValueError("the model has no training_view; set it with look_at")
-    view = model.training_view
+    view, processes = model.training_view, current_processes()
+    batch_size = processes.share(settings.batch_size)
     return Trainer(
         model,
-        TargetBatches(edges, settings.batch_size),
+        TargetBatches(edges, batch_size, num_shares=processes.count),
         partial(loss_of_targets, model, view, settings=settings, generator=generator),
         settings,
         generator=generator,
