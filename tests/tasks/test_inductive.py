@@ -82,7 +82,9 @@ KINDS: dict[str, Experiment] = {
         decoder=DecoderSettings("complex", node_norm=True, query_dropout=0.1, walk_steps=1),
     ),
     "published": replace(
-        experiment(loss="self-adversarial", hide_targets=False),
+        experiment(
+            loss="self-adversarial", hide_targets=False, subsampling=True, steps_per_epoch=4
+        ),
         decoder=DecoderSettings("rotate", unit_relations=True),
     ),
 }
@@ -194,6 +196,7 @@ def test_transductive_runs_answer_for_their_own_graph_only(tmp_path: Path) -> No
         ({"encoder": EncoderSettings(kind="lookup")}, "of no use on another graph"),
         ({"graph": GraphLayerSettings(layers=1)}, 'set graph.kind = "compgcn"'),
         ({"training": replace(EXPERIMENT.training, regularization=0.1)}, "does nothing here"),
+        ({"training": replace(EXPERIMENT.training, shuffle_anchors=True)}, "no anchors to shuffle"),
         (
             {"training": replace(EXPERIMENT.training, loss="margin")},
             "goes with the losses against all",

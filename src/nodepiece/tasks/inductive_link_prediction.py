@@ -165,6 +165,10 @@ def check_settings(experiment: Experiment) -> None:
             "training.regularization does nothing here; set it to 0",
         ),
         (
+            training.shuffle_anchors,
+            "there are no anchors to shuffle; leave training.shuffle_anchors out",
+        ),
+        (
             experiment.decoder.walk_steps > 0 and not training.is_against_all,
             "decoder.walk_steps goes with the losses against all nodes; set it to 0",
         ),

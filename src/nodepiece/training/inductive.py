@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
 from nodepiece.encoders.graph_view import GraphView
-from nodepiece.training.batches import FactBatch, FactBatches
+from nodepiece.training.batches import FactBatch, FactBatches, subsampling_weights
 from nodepiece.training.distribution import current_processes
 from nodepiece.training.losses import AGAINST_ALL_LOSSES
 from nodepiece.training.objectives import loss_with_negatives
@@ -47,9 +47,17 @@ def inductive_trainer(
         raise ValueError("the model has no training_view; set it with look_at")
     view, processes = model.training_view, current_processes()
     batch_size = processes.share(settings.batch_size)
+    num_relations = 2 * model.num_known
+    batches = TargetBatches(
+        edges,
+        batch_size,
+        num_batches=settings.steps_per_epoch or None,
+        weight=subsampling_weights(edges, num_relations) if settings.subsampling else None,
+        num_shares=processes.count,
+    )
     return Trainer(
         model,
-        TargetBatches(edges, batch_size, num_shares=processes.count),
+        batches,
         partial(loss_of_targets, model, view, settings=settings, generator=generator),
         settings,
         generator=generator,
