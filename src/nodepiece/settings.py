@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 from nodepiece.decoders.class_model import ClassifierSettings
 from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
@@ -42,6 +43,7 @@ class Experiment:
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     graph: GraphLayerSettings = field(default_factory=GraphLayerSettings)
     decoder: DecoderSettings = field(default_factory=DecoderSettings)
+    walks: WalkSettings = field(default_factory=WalkSettings)  # inductive link prediction
     classifier: ClassifierSettings = field(default_factory=ClassifierSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)

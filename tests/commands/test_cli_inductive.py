@@ -26,8 +26,9 @@ hidden_dim = 16
 [graph]
 layers = 1
 
-[decoder]
-walk_steps = 2
+[walks]
+steps = 2
+far_steps = 1
 
 [training]
 batch_size = 64

@@ -8,7 +8,7 @@ import torch
 
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.decoders.link_model import DecoderSettings
-from nodepiece.decoders.walks import LOG_FLOOR, Walks
+from nodepiece.decoders.walks import LOG_FLOOR, Walks, WalkSettings
 from nodepiece.encoders.arranged_edges import arrange_edges
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
@@ -32,7 +32,8 @@ def model(kind: str = "mlp", *, walk_steps: int = 0, layers: int = 2) -> Inducti
         count_pieces(table),
         EncoderSettings(kind, DIM, 16, layers=1, heads=2),
         GraphLayerSettings(kind="compgcn", layers=layers, attention_heads=2),
-        DecoderSettings("distmult", walk_steps=walk_steps),
+        DecoderSettings("distmult"),
+        WalkSettings(walk_steps, far_steps=1),
         generator=torch.Generator().manual_seed(0),
     )
     return made.eval()
@@ -120,15 +121,20 @@ def test_anchors_are_refused() -> None:
             EncoderSettings(dim=DIM),
             GraphLayerSettings(),
             DecoderSettings(),
+            WalkSettings(),
             generator=torch.Generator(),
         )
 
 
 @pytest.mark.parametrize("is_hidden", [False, True])
-@pytest.mark.parametrize("with_counts", [False, True])
-def test_walks_are_what_a_walker_finds_step_by_step(is_hidden: bool, with_counts: bool) -> None:
+@pytest.mark.parametrize(
+    "settings", [WalkSettings(3, counts=False), WalkSettings(3), WalkSettings(1, far_steps=1)]
+)
+def test_walks_are_what_a_walker_finds_step_by_step(
+    is_hidden: bool, settings: WalkSettings
+) -> None:
     generator = torch.Generator().manual_seed(0)
-    walks = Walks(DIM, 3, with_counts=with_counts, generator=generator)
+    walks = Walks(DIM, settings, generator=generator)
     relations = torch.randn(4, DIM, generator=generator)
     edges = torch.tensor(with_inverses(GRAPH))
     weight = torch.ones(len(edges))
@@ -144,7 +150,7 @@ def test_walks_are_what_a_walker_finds_step_by_step(is_hidden: bool, with_counts
         chance[head] = 1
         reached = torch.zeros(5)
         mix = torch.nn.functional.softplus(walks.mix(query))
-        for step in range(3):
+        for step in range(settings.steps):
             preference = 2 * (relations @ walks.prefer[step](query) / DIM**0.5).sigmoid()
             after = torch.zeros(5)
             for node, relation, neighbour in visible.tolist():  # the node hears its neighbour
@@ -156,7 +162,11 @@ def test_walks_are_what_a_walker_finds_step_by_step(is_hidden: bool, with_counts
         reach, floor = walks.weigh(query)
         answers, degrees = walks.weigh_counts(query) if walks.weigh_counts else torch.zeros(2)
         expected = (1 + reach) * (reached + (LOG_FLOOR + floor).exp()).log()
+        near = set(reached.nonzero().flatten().tolist()) | {head}
+        later = near | {v for v, _, u in visible.tolist() if u in near}
+        far, out = walks.weigh_far(query) if walks.weigh_far else torch.zeros(2)
         for node in range(5):
+            expected[node] += far * (node in later - near) + out * (node not in later)
             around = visible[visible[:, 0] == node]
             is_answer = around[:, 1] == (question + 2) % 4
             expected[node] += answers * is_answer.sum().log1p() + degrees * np.log1p(len(around))

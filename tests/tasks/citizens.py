@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import InductiveDataset
 from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.graph.arrays import IntArray
@@ -69,7 +70,8 @@ EXPERIMENT = Experiment(
     tokenizer=TokenizerSettings(anchors_per_node=0, relations_per_node=4),
     encoder=EncoderSettings(dim=16, hidden_dim=32, dropout=0.0),
     graph=GraphLayerSettings(kind="compgcn", layers=1, attention_heads=2),
-    decoder=DecoderSettings("rotate", walk_steps=2),
+    decoder=DecoderSettings("rotate"),
+    walks=WalkSettings(steps=2),
     training=TrainingSettings(
         loss="cross-entropy",
         hide_targets=True,

@@ -11,6 +11,7 @@ import torch
 from tests.tasks.citizens import EXPERIMENT, RELATIONS, experiment, two_worlds
 
 from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
@@ -23,7 +24,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
 
-NO_WALKS = DecoderSettings("rotate")
+NO_WALKS = WalkSettings()
 
 
 def run(chosen: Experiment, folder: Path, **options: Any) -> dict[str, Any] | None:
@@ -62,12 +63,12 @@ def test_citizenship_is_found_in_a_world_never_seen(tmp_path: Path) -> None:
 )
 def test_what_nodes_are_is_learned_without_walks(training: dict[str, Any], tmp_path: Path) -> None:
     """Vectors tell countries from other nodes: of 50 random ones, four or five are countries."""
-    chosen = replace(experiment(**({"epochs": 25} | training)), decoder=NO_WALKS)
+    chosen = replace(experiment(**({"epochs": 25} | training)), walks=NO_WALKS)
     assert finished(chosen, tmp_path / "run")["tail"]["hits@10"] > 0.8
 
 
 KINDS: dict[str, Experiment] = {
-    "plain": replace(EXPERIMENT, decoder=NO_WALKS),
+    "plain": replace(EXPERIMENT, walks=NO_WALKS),
     "walks": EXPERIMENT,
     "transformer": replace(EXPERIMENT, encoder=EncoderSettings("transformer", 16, 16, layers=1)),
     "no layers": replace(EXPERIMENT, graph=GraphLayerSettings()),
@@ -79,13 +80,15 @@ KINDS: dict[str, Experiment] = {
         graph=GraphLayerSettings(
             kind="compgcn", layers=2, edge_dropout=0.1, residual=True, jumping_knowledge=True
         ),
-        decoder=DecoderSettings("complex", node_norm=True, query_dropout=0.1, walk_steps=1),
+        decoder=DecoderSettings("complex", node_norm=True, query_dropout=0.1),
+        walks=WalkSettings(1, far_steps=1, counts=False),
     ),
     "published": replace(
         experiment(
             loss="self-adversarial", hide_targets=False, subsampling=True, steps_per_epoch=4
         ),
         decoder=DecoderSettings("rotate", unit_relations=True),
+        walks=NO_WALKS,
     ),
 }
 

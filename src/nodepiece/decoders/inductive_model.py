@@ -8,7 +8,7 @@ from torch.nn.functional import embedding
 
 from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.decoders.triple_scores import DECODERS, Decoder
-from nodepiece.decoders.walks import Walks
+from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.encoders.compgcn import CompGCN
 from nodepiece.encoders.complex_numbers import to_unit_modulus
 from nodepiece.encoders.graph_settings import GraphLayerSettings
@@ -56,6 +56,7 @@ class InductiveModel(nn.Module):
         encoder: EncoderSettings,
         graph: GraphLayerSettings,
         decoder: DecoderSettings,
+        walks: WalkSettings,
         *,
         generator: torch.Generator,
     ) -> None:
@@ -72,16 +73,7 @@ class InductiveModel(nn.Module):
         self.encoder = make_encoder(counts, encoder, generator=generator)
         self.layers = CompGCN(encoder.dim, graph, generator=generator) if graph.layers else None
         self.node_norm = nn.BatchNorm1d(encoder.dim) if decoder.node_norm else None
-        self.walks = (
-            Walks(
-                encoder.dim,
-                decoder.walk_steps,
-                with_counts=decoder.walk_counts,
-                generator=generator,
-            )
-            if decoder.walk_steps
-            else None
-        )
+        self.walks = Walks(encoder.dim, walks, generator=generator) if walks.steps else None
         self.query_dropout = Dropout(decoder.query_dropout)
         self.unit_relations = decoder.unit_relations
         use_generator(self, generator)

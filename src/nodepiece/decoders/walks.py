@@ -6,6 +6,8 @@ are learned, much as rules are in Neural LP (Yang et al., 2017) and DRUM (Sadegh
 with none of them learned this is close to personalized PageRank.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
@@ -13,30 +15,48 @@ from torch.nn.functional import softplus
 from nodepiece.encoders.arranged_edges import ArrangedEdges
 from nodepiece.encoders.edge_sums import gather, spread, weighted_sum
 from nodepiece.encoders.parameters import linear
+from nodepiece.errors import InputError
 
 LOG_FLOOR = -7.0  # of the chance to reach a node: how it starts
 
 
+@dataclass(frozen=True)
+class WalkSettings:
+    """How far walks go, and what is counted beside them."""
+
+    steps: int = 0  # the longest walks; 0: none
+    far_steps: int = 0  # more, to tell nodes that are far from those out of reach; 0: not told
+    counts: bool = True  # also how often a node is an answer, and its degree
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or self.far_steps < 0:
+            raise InputError(
+                "walks.steps and walks.far_steps must be 0 or more, got "
+                f"{self.steps}, {self.far_steps}"
+            )
+
+
 class Walks(nn.Module):
-    """Scores from walks: the chance to reach a node and, `with_counts`, how known it is.
+    """Scores from walks: the chance to reach a node, and what the settings add to it.
 
     reach * log(floor + sum over lengths l of mix_l * chance to be there after l steps)
     + answers * log(1 + facts with the relation asked for that the node is the tail of)
-    + edges * log(1 + edges of the node),
+    + edges * log(1 + edges of the node)
+    + far, if it is reached later, within `far_steps` more; or out, if not even then,
 
-    where reach, floor, mix, answers and edges depend on the relation asked for. A step goes to a
-    neighbour with a chance of preference(relation) / degree, where preferences are between 0 and
-    2. The head itself counts as not reached.
+    where reach, floor, mix, answers, edges, far and out depend on the relation asked for. A step
+    goes to a neighbour with a chance of preference(relation) / degree, where preferences are
+    between 0 and 2. The head itself counts as not reached.
     """
 
-    def __init__(
-        self, dim: int, num_steps: int, *, with_counts: bool, generator: torch.Generator
-    ) -> None:
+    def __init__(self, dim: int, settings: WalkSettings, *, generator: torch.Generator) -> None:
         super().__init__()
+        num_steps, self.far_steps = settings.steps, settings.far_steps
         self.prefer = nn.ModuleList(linear(dim, dim, generator=generator) for _ in range(num_steps))
         self.mix = linear(dim, num_steps, generator=generator)
         self.weigh = linear(dim, 2, generator=generator)  # reach, floor
-        self.weigh_counts = linear(dim, 2, generator=generator) if with_counts else None
+        self.weigh_counts = linear(dim, 2, generator=generator) if settings.counts else None
+        self.weigh_far = linear(dim, 2, generator=generator) if settings.far_steps else None
 
     def forward(
         self,
@@ -59,6 +79,10 @@ class Walks(nn.Module):
             for_answers, for_edges = self.weigh_counts(questions).T[:, None]
             answers = self.count_answers(asked, relations, edges, weight)
             scores = scores + for_answers * answers.log1p() + for_edges * degree.log1p()
+        if self.weigh_far is not None:
+            far, out = self.weigh_far(questions).T[:, None]
+            is_near, is_seen = self.seen_later(heads, reached, edges, weight)
+            scores = scores + far * (is_seen & ~is_near) + out * ~is_seen
         return scores.T
 
     def reached(
@@ -82,6 +106,18 @@ class Walks(nn.Module):
             chance = self.hear(said, edges, weight)
             total = total + mix[step] * chance
         return total.scatter(0, heads[None], 0.0)  # to be back home is no answer
+
+    def seen_later(
+        self, heads: Tensor, reached: Tensor, edges: ArrangedEdges, weight: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Which nodes are reached, and which of all after more steps: (num_nodes, batch) each."""
+        with torch.no_grad():
+            is_near = (reached > 0).scatter(0, heads[None], True)
+            is_seen = is_near
+            for _ in range(self.far_steps):
+                said = spread(is_seen.to(weight.dtype), edges.neighbours)
+                is_seen = is_seen | (self.hear(said, edges, weight) > 0)
+            return is_near, is_seen
 
     def count_answers(
         self, asked: Tensor, relations: Tensor, edges: ArrangedEdges, weight: Tensor

@@ -96,6 +96,7 @@ class InductiveLinkPrediction:
             experiment.encoder,
             experiment.graph,
             experiment.decoder,
+            experiment.walks,
             generator=generator,
         )
 
@@ -169,8 +170,8 @@ def check_settings(experiment: Experiment) -> None:
             "there are no anchors to shuffle; leave training.shuffle_anchors out",
         ),
         (
-            experiment.decoder.walk_steps > 0 and not training.is_against_all,
-            "decoder.walk_steps goes with the losses against all nodes; set it to 0",
+            experiment.walks.steps > 0 and not training.is_against_all,
+            "walks.steps goes with the losses against all nodes; set it to 0",
         ),
     ):
         if is_wrong:

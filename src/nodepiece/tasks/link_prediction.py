@@ -135,7 +135,7 @@ def check_validation(experiment: Experiment, dataset: Dataset) -> None:
 
 def refuse_inductive_knobs(experiment: Experiment) -> None:
     for knob, is_set in (
-        ("decoder.walk_steps", experiment.decoder.walk_steps > 0),
+        ("walks.steps", experiment.walks.steps > 0),
         ("training.hide_targets", experiment.training.hide_targets),
     ):
         if is_set:

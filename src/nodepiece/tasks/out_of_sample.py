@@ -219,8 +219,8 @@ def check_settings(experiment: Experiment) -> None:
             "the average of neighbours is made for DistMult; set decoder.kind = distmult",
         ),
         (
-            experiment.decoder.walk_steps > 0 or training.hide_targets,
-            "decoder.walk_steps and training.hide_targets do nothing here; leave them out",
+            experiment.walks.steps > 0 or training.hide_targets,
+            "walks.steps and training.hide_targets do nothing here; leave them out",
         ),
         (
             training.mask_share > 0 and (training.shuffle_anchors or training.resample_relations),
