@@ -114,3 +114,15 @@ def test_the_example_of_classes_ends_with_those_of_a_country(folder: Path) -> No
         printed
     )
     assert len(printed[-4:]) == 4 and printed[-3].split()[1] == "Africa"  # what Kenya is
+
+
+def test_the_example_of_a_new_node_answers_before_and_after_the_update(folder: Path) -> None:
+    (example,), (program,) = blocks("zsh"), blocks("py")
+
+    printed = lines(run("bash", "-e", "-c", example, folder=folder))
+
+    assert "run: added 3 facts and 1 node, removed 0 facts and 0 nodes" in printed
+    assert "Ruritania — in time zone — ?" in printed and len(printed[-4:]) == 4
+    assert (folder / "vectors.parquet").is_file()
+    zone, shape, updated = lines(run(sys.executable, "-c", program, folder=folder))
+    assert zone and shape == "(2, 64)" and "num_removed=1" in updated
