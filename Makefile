@@ -25,6 +25,7 @@ lint: .venv/installed-dev
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.tokenization
+	$(BIN)/python -m benchmarks.changes
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.compgcn
 
