@@ -54,6 +54,11 @@ def test_a_class_that_all_or_no_nodes_have_does_not_count() -> None:
     assert named.details == {"classes": {"a": {"roc_auc": 1.0, "prc_auc": 1.0, "count": 1}}}
 
 
+def test_areas_that_no_class_has_are_left_out() -> None:
+    report = judge_classes(torch.tensor([[0.9], [0.2]]), torch.tensor([[True], [True]]))
+    assert report.scores() == {"hard_accuracy": 0.5}
+
+
 def test_hard_accuracy_wants_every_class_of_a_node_right() -> None:
     labels = torch.tensor([[True, False], [True, False], [False, True], [False, False]])
     scores = torch.tensor([[0.6, 0.4], [0.6, 0.6], [0.4, 0.9], [0.5, 0.2]])  # 0.5 is not above it

@@ -12,8 +12,9 @@ from tests.tasks.couples import couples
 from tests.tasks.couples import experiment as couples_experiment
 from tests.tasks.professions import EXPERIMENT, experiment, professions
 
-from nodepiece.data.labelled_graph import LabelledGraph
+from nodepiece.data.labelled_graph import LabelledGraph, NodeLabels
 from nodepiece.decoders.class_model import ClassifierSettings
+from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
@@ -134,6 +135,7 @@ def test_the_sampled_nodes_are_in_the_run_folder(tmp_path: Path) -> None:
         ({"loss": "cross-entropy"}, 'set training.loss = "binary-cross-entropy"'),
         ({"hide_targets": True}, "training.hide_targets does nothing here"),
         ({"regularization": 0.1}, "training.relation_weight and regularization do nothing"),
+        ({"mask_share": 0.1}, "training.mask_share does nothing here"),
     ],
 )
 def test_settings_for_other_tasks_are_refused(
@@ -142,6 +144,12 @@ def test_settings_for_other_tasks_are_refused(
     with pytest.raises(InputError, match=message):
         run(experiment(**changes), tmp_path / "run")  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists()
+
+
+def test_a_decoder_of_facts_is_refused(tmp_path: Path) -> None:
+    chosen = replace(EXPERIMENT, decoder=DecoderSettings(kind="distmult"))
+    with pytest.raises(InputError, match=r"\[decoder\] does nothing here"):
+        run(chosen, tmp_path / "run")
 
 
 def test_layers_that_are_not_compgcn_are_refused(tmp_path: Path) -> None:
@@ -162,6 +170,35 @@ def test_validation_needs_labelled_nodes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no labelled nodes for validation"):
         run(experiment(), tmp_path / "run", dataset=without)
     finished(experiment(validate_every=0), tmp_path / "run", dataset=without)
+
+
+def only_with(dataset: LabelledGraph, name: str) -> LabelledGraph:
+    """The nodes of a class, and that class alone."""
+    wanted, labels = dataset.classes.index(name), {}
+    for part, them in dataset.labels.items():
+        nodes = them.nodes[them.classes[them.classes[:, 1] == wanted, 0]]
+        pairs = np.stack([np.arange(len(nodes)), np.zeros(len(nodes))], axis=1).astype(np.int32)
+        labels[part] = NodeLabels(nodes, pairs)
+    return replace(dataset, classes=(name,), labels=labels)
+
+
+def test_a_class_that_everybody_has_gives_no_areas(tmp_path: Path) -> None:
+    dataset = only_with(professions(), "teacher")
+    with pytest.raises(InputError, match="no class that some nodes for validation have and others"):
+        run(experiment(metric="prc_auc"), tmp_path / "run", dataset=dataset)
+    metrics = finished(experiment(), tmp_path / "run", dataset=dataset)
+    assert metrics["hard_accuracy"] == 1 and "roc_auc" not in metrics
+
+
+def test_labels_without_any_class_are_refused(tmp_path: Path) -> None:
+    nothing = {
+        part: NodeLabels(labels.nodes, np.empty((0, 2), np.int32))
+        for part, labels in professions().labels.items()
+    }
+    with pytest.raises(InputError, match="professions has no classes"):
+        run(
+            EXPERIMENT, tmp_path / "run", dataset=replace(professions(), classes=(), labels=nothing)
+        )
 
 
 def test_a_run_refuses_what_it_cannot_answer(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.arrays import FloatArray
 
+AREAS = ("roc_auc", "prc_auc")  # scores that need a class with both labels
 THRESHOLD = 0.5  # a class is predicted where its probability is above it
 CELLS_AT_ONCE = 2**24  # of nodes times classes that are sorted together
 
@@ -27,12 +28,11 @@ class ClassificationReport:
     num_positive: FloatArray  # (num_classes,) nodes that have the class
 
     def scores(self) -> Scores:
-        """Means over the classes that have both labels, as published."""
-        return {
-            "roc_auc": _mean_of_known(self.roc_auc),
-            "prc_auc": _mean_of_known(self.prc_auc),
-            "hard_accuracy": self.hard_accuracy,
-        }
+        """Means over the classes that have both labels, as published; without such none."""
+        has_both = self.roc_auc == self.roc_auc  # not NaN
+        areas = {"roc_auc": self.roc_auc[has_both], "prc_auc": self.prc_auc[has_both]}
+        means = {name: float(found.mean()) for name, found in areas.items() if len(found)}
+        return {**means, "hard_accuracy": self.hard_accuracy}
 
     def named(self, classes: tuple[str, ...]) -> Report:
         details = {
@@ -91,8 +91,3 @@ def _area(x: Tensor, y: Tensor, before: Tensor, is_point: Tensor, *, first: floa
     last_x = torch.nn.functional.pad(x, (1, 0)).gather(1, before)
     last_y = torch.nn.functional.pad(y, (1, 0), value=first).gather(1, before)
     return torch.where(is_point, (x - last_x) * (y + last_y) / 2, 0.0).sum(dim=1)
-
-
-def _mean_of_known(areas: FloatArray) -> float:
-    known = areas[areas == areas]
-    return float(known.mean()) if len(known) else 0.0

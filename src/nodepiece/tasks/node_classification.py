@@ -14,8 +14,9 @@ from nodepiece.data.dataset import Dataset
 from nodepiece.data.labelled_graph import SPLITS, LabelledGraph, NodeLabels
 from nodepiece.data.open import open_labelled
 from nodepiece.decoders.class_model import ClassModel
+from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.errors import InputError
-from nodepiece.evaluation.classification import ClassificationReport, judge_classes
+from nodepiece.evaluation.classification import AREAS, ClassificationReport, judge_classes
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
@@ -67,12 +68,21 @@ class NodeClassification:
 
     def check(self) -> None:
         check_settings(self.experiment)
+        name, training = self.dataset.name, self.experiment.training
         if not len(self.dataset.labels["train"].nodes):
-            raise InputError(f"{self.dataset.name} has no labelled training nodes; add some")
-        if self.experiment.training.validate_every and not len(self.dataset.labels["valid"].nodes):
+            raise InputError(f"{name} has no labelled training nodes; add some")
+        if not self.dataset.classes:
+            raise InputError(f"{name} has no classes: its labelled nodes have none; add some")
+        valid = self.dataset.labels["valid"]
+        if training.validate_every and not len(valid.nodes):
             raise InputError(
-                f"{self.dataset.name} has no labelled nodes for validation; add some, or set "
+                f"{name} has no labelled nodes for validation; add some, or set "
                 "training.validate_every = 0 to train without (and training.patience = 0)"
+            )
+        if training.validate_every and training.metric in AREAS and not has_both_labels(valid):
+            raise InputError(
+                f"{name} has no class that some nodes for validation have and others lack, so "
+                f'there is no {training.metric}; set training.metric = "hard_accuracy", or add some'
             )
 
     def write(self, folder: Path) -> None:
@@ -168,6 +178,12 @@ class NodeClassification:
         }
 
 
+def has_both_labels(labels: NodeLabels) -> bool:
+    """Whether there is a class that some of the nodes have and others lack."""
+    counts = np.bincount(labels.classes[:, 1])
+    return bool(((counts > 0) & (counts < len(labels.nodes))).any())
+
+
 def sample_labels(labels: NodeLabels, share: float, *, rng: np.random.Generator) -> NodeLabels:
     """A random share of the nodes, at least one, in the order of the file."""
     number = len(labels.nodes)
@@ -201,6 +217,14 @@ def check_settings(experiment: Experiment) -> None:
         (
             training.hide_targets,
             "training.hide_targets does nothing here; leave it out",
+        ),
+        (
+            training.mask_share > 0,
+            "training.mask_share does nothing here; leave it out",
+        ),
+        (
+            experiment.decoder != DecoderSettings(),
+            "facts are not scored, so [decoder] does nothing here; leave it out",
         ),
     ):
         if is_wrong:
