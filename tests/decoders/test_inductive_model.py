@@ -76,6 +76,18 @@ def test_another_graph_needs_no_other_weights_and_its_node_ids_mean_nothing() ->
     torch.testing.assert_close(scores_there[:, torch.tensor(order)], scores_here)
 
 
+def test_walks_of_a_few_questions_at_a_time_are_those_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = model(walk_steps=2)
+    graph = made.encode(view(made))
+    heads, relations = torch.tensor([0, 3, 4, 1, 2]), torch.tensor([0, 3, 1, 1, 2])
+    together = made.score_all_tails(heads, relations, graph)
+    monkeypatch.setattr("nodepiece.decoders.inductive_model.WALKS_AT_ONCE", 2)
+    with torch.no_grad():
+        torch.testing.assert_close(made.score_all_tails(heads, relations, graph), together)
+
+
 def test_factorized_and_plain_encoders_agree() -> None:
     made = model()
     seen = view(made)

@@ -22,6 +22,9 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.tokenizer.tokens import TokenTable
 
 
+WALKS_AT_ONCE = 512  # questions: each takes a number for every edge
+
+
 @dataclass(frozen=True)
 class EncodedGraph:
     """The vectors of a view, and all that is needed to score facts of it."""
@@ -126,10 +129,18 @@ class InductiveModel(nn.Module):
         head = self.query_dropout(graph.vectors_of(heads))
         relation = graph.relations.index_select(0, relations)
         scores = self.decoder.score_all_tails(head, relation, graph.nodes)
+        return scores if self.walks is None else scores + self.walk(heads, relations, graph)
+
+    def walk(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
+        """What walks add to the scores; a few questions at a time, unless a gradient is wanted."""
         if self.walks is None:
-            return scores
-        view, weight = graph.view, graph.weight
-        return scores + self.walks(heads, relations, graph.relations, view.edges, weight)
+            raise ValueError("this model has no walks")
+        at_once = len(heads) if torch.is_grad_enabled() else WALKS_AT_ONCE
+        parts = [
+            self.walks(some, asked, graph.relations, graph.view.edges, graph.weight)
+            for some, asked in zip(heads.split(at_once), relations.split(at_once), strict=True)  # type: ignore[no-untyped-call]
+        ]
+        return torch.cat(parts)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, graph: EncodedGraph) -> Tensor:
         """(batch,), (batch,) -> (batch, num_relations)."""
