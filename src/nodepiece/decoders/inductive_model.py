@@ -21,7 +21,6 @@ from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.tokenizer.tokens import TokenTable
 
-
 WALKS_AT_ONCE = 512  # questions: each takes a number for every edge
 
 
