@@ -94,12 +94,12 @@ def current_processes() -> Processes:
 
 
 def keep_to_own_threads() -> None:
-    """Have no more threads than torchrun gave this process (OMP_NUM_THREADS, 1 unless set).
+    """Have as many threads as OMP_NUM_THREADS says, which torchrun sets to 1 unless the user does.
 
     Kernels compiled by numba raise the number to that of all cores when they first run.
     """
     wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if is_under_torchrun() and wanted.isdigit():
+    if wanted.isdigit() and int(wanted):
         torch.set_num_threads(int(wanted))
 
 
