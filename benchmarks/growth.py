@@ -118,6 +118,21 @@ def extrapolate(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The table of docs/scale.md."""
+    lines = [
+        "| edges | nodes | anchors | seconds | memory | bytes an edge |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        memory = row["memory_bytes"]
+        lines.append(
+            f"| {row['edges']:,} | {row['nodes']:,} | {row['anchors']:,} | "
+            f"{row['seconds']['whole']:.1f} | {memory / 1e9:.2f} GB | {memory / row['edges']:.0f} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="How tokenization grows with the graph.")
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="edges")
@@ -147,7 +162,7 @@ def main() -> None:
         "measured": rows,
         "extrapolated": extrapolate(rows) if len(rows) > 1 else [],
     }
-    print(json.dumps(content["extrapolated"], indent=1))
+    print(markdown(rows), json.dumps(content["extrapolated"], indent=1), sep="\n")
     if options.out is not None:
         with atomic_file(options.out) as partial:
             partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
