@@ -28,8 +28,11 @@ LABELS = {
 }
 
 
-def split(settings: LabelSplitSettings, seed: int = 0):  # type: ignore[no-untyped-def]
-    return split_labels(GRAPH, LABELS, settings, name="tiny", rng=np.random.default_rng(seed))
+def split(  # type: ignore[no-untyped-def]
+    settings: LabelSplitSettings, seed: int = 0, *, only: tuple[str, ...] = tuple(LABELS)
+):
+    labels = {node: LABELS[node] for node in only}
+    return split_labels(GRAPH, labels, settings, name="tiny", rng=np.random.default_rng(seed))
 
 
 def test_class_facts_go_and_with_them_nodes_that_have_no_others() -> None:
@@ -127,6 +130,21 @@ def test_what_leaves_nothing_over_is_refused() -> None:
         without_relations(GRAPH, ["iss"])
     with pytest.raises(InputError, match="leave something to train on"):
         LabelSplitSettings(valid_share=0.5, test_share=0.5)
+    with pytest.raises(InputError, match="2 labelled nodes are too few for shares of"):
+        split(LabelSplitSettings(least_nodes=2, valid_share=0.5, test_share=0.4), only=("a", "b"))
+
+
+@pytest.mark.parametrize("text", ['{"": ["x"]}', '{"a": ["x", ""]}', '{"a": "x"}', '{"a": [1]}'])
+def test_names_in_json_are_texts_and_not_empty(text: str, tmp_path: Path) -> None:
+    (tmp_path / "labels.json").write_text(text)
+    with pytest.raises(InputError, match=r"labels.json: the classes of .* must be a list of names"):
+        read_label_file(tmp_path / "labels.json")
+
+
+def test_a_label_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "labels.tsv").write_bytes("Köln\tcity\n".encode("latin-1"))
+    with pytest.raises(InputError, match="write it again as UTF-8"):
+        read_label_file(tmp_path / "labels.tsv")
 
 
 def test_a_folder_without_labels_is_refused_with_what_it_needs(tmp_path: Path) -> None:

@@ -54,8 +54,10 @@ def stage(doing: str) -> Iterator[list[str]]:
 
 
 def count(number: int, noun: str) -> str:
-    """Such as "1 node" or "14,505 nodes"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """Such as "1 node", "14,505 nodes" or "465 classes"."""
+    if number == 1:
+        return f"{number:,} {noun}"
+    return f"{number:,} {noun}es" if noun.endswith("s") else f"{number:,} {noun}s"
 
 
 def percent(share: float) -> str:

@@ -88,12 +88,12 @@ def label(
     )
     check_output(output, marker=REPORT, kind="dataset of this command")
     options = read_options(delimiter, header, columns, format)
-    with stage("reading " + ("standard input" if graph == "-" else graph)) as remarks:
-        facts, sentences = open_graph(graph, options=options, data=data)
-        remarks += [*sentences, f"{facts.num_nodes:,} nodes"]
     with stage(f"reading {labels}") as remarks:
         given = read_label_file(labels)
         remarks.append(count(len(given), "labelled node"))
+    with stage("reading " + ("standard input" if graph == "-" else graph)) as remarks:
+        facts, sentences = open_graph(graph, options=options, data=data)
+        remarks += [*sentences, f"{facts.num_nodes:,} nodes"]
     rng = np.random.default_rng(seed)
     labelled, report = split_labels(facts, given, settings, name=output.name, rng=rng)
     content = {"settings": asdict(settings), "seed": seed, **report.to_json()}
@@ -114,9 +114,9 @@ def summary(report: "LabelSplitReport", least_nodes: int) -> list[str]:
         f"left out {count(report.num_class_facts, 'fact')} that state classes, and "
         f"{count(report.num_disconnected, 'node')} without other facts",
         f"left out {count(report.num_outside, 'labelled node')} that the graph does not have",
-        f"left out {report.num_rare_classes:,} classes of fewer than {count(least_nodes, 'node')} "
-        f"({count(report.num_rare_labels, 'label')}), which leaves "
+        f"left out {count(report.num_rare_classes, 'class')} of fewer than "
+        f"{count(least_nodes, 'node')} ({count(report.num_rare_labels, 'label')}), which leaves "
         f"{count(report.num_unlabelled, 'node')} without a class",
         f"kept {count(report.num_facts, 'fact')} between {count(report.num_nodes, 'node')}, "
-        f"{report.num_classes:,} classes; labelled nodes: {parts}",
+        f"{count(report.num_classes, 'class')}; labelled nodes: {parts}",
     ]

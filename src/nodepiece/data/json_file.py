@@ -20,7 +20,9 @@ def read_json(path: Path) -> dict[str, Any]:
         with open_content(path) as file:
             content = json.load(file)
     except (ValueError, EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{path} cannot be read as JSON ({error}); fetch it again") from error
+        raise InputError(
+            f"{path} cannot be read as JSON ({error}); mend it, or fetch it again"
+        ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path} must hold an object with a key for each node")
     return content

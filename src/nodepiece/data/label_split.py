@@ -134,6 +134,11 @@ def _split(
     nodes = list(labelled)
     num_valid = round(settings.valid_share * len(nodes))
     num_test = round(settings.test_share * len(nodes))
+    if num_valid + num_test >= len(nodes):
+        raise InputError(
+            f"{len(nodes):,} labelled nodes are too few for shares of {settings.valid_share} and "
+            f"{settings.test_share}: none is left to train on; lower the shares"
+        )
     order = rng.permutation(len(nodes))
     valid, test, train = np.split(order, [num_valid, num_valid + num_test])
     return {

@@ -109,7 +109,8 @@ def read_labels(path: Path) -> Labels:
     """The classes of every node in a JSON file, each once."""
     content = read_json(path)
     for node, classes in content.items():
-        if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        names = [node, *classes] if isinstance(classes, list) else []
+        if not names or not all(isinstance(name, str) and name for name in names):
             raise InputError(f"{path}: the classes of {node!r} must be a list of names")
     return {node: list(dict.fromkeys(classes)) for node, classes in content.items()}
 
