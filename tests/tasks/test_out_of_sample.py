@@ -208,3 +208,22 @@ def test_a_dataset_without_unseen_nodes_is_not_evaluated(tmp_path: Path) -> None
     opened = OutOfSample(settings(), "couples", graph, unseen)
     metrics = run_experiment(opened, RunOptions(tmp_path / "run", torch.device("cpu")))
     assert metrics is not None and metrics["split"] is None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        settings(training={"epochs": 3}),
+        settings(training={"mask_share": 0.3, "epochs": 3}),
+        settings(training={"mask_share": 0.3, "epochs": 3, "loss": "softplus"}),
+        lookup(epochs=3),
+    ],
+    ids=["pieces", "masked", "masked with negatives", "baseline"],
+)
+def test_every_way_of_training_is_recorded_and_replayed_on_a_gpu(
+    tmp_path: Path, chosen: Experiment
+) -> None:
+    options = RunOptions(tmp_path / "run", torch.device("cuda"))
+    metrics = run_experiment(task(chosen), options)
+    assert metrics is not None and 0 < metrics["mrr"] <= 1
