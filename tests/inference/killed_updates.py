@@ -3,8 +3,9 @@
     python tests/inference/killed_updates.py RUN ROUNDS
 
 Each round forks a process that updates the run without end, kills it after a while, and opens the
-run. Batch n brings "new n" and takes "new n - 1" away, so the number of the last batch tells all
-facts that must be there. Prints how many batches happened and how many were folded.
+run; in every other round it is opened again and again meanwhile. Batch n brings "new n" and takes
+"new n - 1" away, so the number of the last batch tells all facts that must be there. Prints how
+many batches happened, how many states were met, and the last base.
 """
 
 import os
@@ -62,11 +63,14 @@ def main(folder: Path, num_rounds: int) -> None:
     longest = seconds_of_six_updates(shutil.copytree(folder, folder.with_name("measured")))
     rng = np.random.default_rng(0)
     numbers = [0]
-    for _ in range(num_rounds):
+    for round_number in range(num_rounds):
         child = os.fork()
         if not child:
             update_without_end(run)
-        time.sleep(float(rng.random()) * longest)
+        end = time.perf_counter() + float(rng.random()) * longest
+        while round_number % 2 and time.perf_counter() < end:
+            check(load_links(folder), trained)  # somebody reads while it writes
+        time.sleep(max(0.0, end - time.perf_counter()))
         os.kill(child, signal.SIGKILL)
         assert os.waitpid(child, 0)[1] == signal.SIGKILL  # it did not stop by itself before
         run = load_links(folder)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nodepiece.encoders.pieces import shared_memory
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -40,7 +41,7 @@ class LiveGraph:
 
     def vectors(self, device: torch.device) -> PatchedVectors:
         state = self.state
-        patched = PatchedVectors.of(torch.from_numpy(state.vectors).to(device))
+        patched = PatchedVectors.of(shared_memory(state.vectors).to(device))
         for batch in state.batches:
             nodes, vectors = batch.vectors.nodes, batch.vectors.vectors
             rows = torch.tensor(vectors, device=device)
