@@ -15,6 +15,7 @@ from tests.tasks.professions import EXPERIMENT, experiment, professions
 from nodepiece.data.labelled_graph import LabelledGraph, NodeLabels
 from nodepiece.decoders.class_model import ClassifierSettings
 from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
@@ -83,6 +84,20 @@ def test_compgcn_runs_on_vectors_of_single_nodes_too(tmp_path: Path) -> None:
     chosen = replace(experiment(), encoder=EncoderSettings(kind="lookup", dim=16))
     metrics = finished(chosen, tmp_path / "run")
     assert metrics["vocabulary"]["anchors"] == 0 and metrics["epochs"] == 6
+
+
+@pytest.mark.parametrize("encoder", [EXPERIMENT.encoder, EncoderSettings(kind="lookup", dim=16)])
+def test_relations_keep_to_the_unit_circle_on_request(
+    encoder: EncoderSettings, tmp_path: Path
+) -> None:
+    chosen = replace(
+        experiment(), encoder=encoder, classifier=ClassifierSettings(unit_relations=True)
+    )
+    finished(chosen, tmp_path / "run")
+    opened = load(tmp_path / "run")
+    assert isinstance(opened, ClassRun)
+    found = moduli(opened.model.relation_vectors())
+    torch.testing.assert_close(found, torch.ones_like(found))
 
 
 def test_an_interrupted_run_ends_where_the_whole_one_does(tmp_path: Path) -> None:
@@ -155,6 +170,16 @@ def test_a_decoder_of_facts_is_refused(tmp_path: Path) -> None:
 def test_layers_that_are_not_compgcn_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r'set graph\.kind = "compgcn"'):
         run(replace(EXPERIMENT, graph=GraphLayerSettings(layers=1)), tmp_path / "run")
+
+
+def test_unit_relations_are_refused_where_nothing_rotates(tmp_path: Path) -> None:
+    chosen = replace(
+        EXPERIMENT,
+        graph=replace(EXPERIMENT.graph, composition="multiply"),
+        classifier=ClassifierSettings(unit_relations=True),
+    )
+    with pytest.raises(InputError, match=r"classifier\.unit_relations goes with graph layers"):
+        run(chosen, tmp_path / "run")
 
 
 def test_compgcn_is_refused_where_facts_of_the_same_graph_are_predicted() -> None:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from nodepiece.encoders.arranged_edges import ArrangedEdges, arrange_edges
 from nodepiece.encoders.compgcn import CompGCN
+from nodepiece.encoders.complex_numbers import to_unit_modulus
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
 from nodepiece.encoders.parameters import Dropout, linear, phases, use_generator
@@ -23,6 +24,7 @@ class ClassifierSettings:
     label_share: float = 1.0  # of the labelled training nodes that are learned from, in (0, 1]
     hidden_layers: int = 0  # linear layers with ReLU before the one that gives the classes
     dropout: float = 0.0  # on the node vectors and after each hidden layer, in [0, 1)
+    unit_relations: bool = False  # relations back to unit modulus after each step, as published
 
     def __post_init__(self) -> None:
         if not 0 < self.label_share <= 1:
@@ -71,19 +73,23 @@ class ClassModel(nn.Module):
         self.output = linear(dim, len(frequency), generator=generator)
         start_at_frequency(self.output, frequency)
         self.dropout = Dropout(classifier.dropout)
+        self.unit_relations = classifier.unit_relations
         self.register_buffer("edges", edges if graph.layers else None, persistent=False)
         self._arranged: ArrangedEdges | None = None
         use_generator(self, generator)
+
+    def relation_vectors(self) -> nn.Parameter:
+        """(num_relations, dim), of a model with graph layers: what the first one composes with."""
+        if isinstance(self.nodes, NodePieceEmbedding):
+            return self.nodes.tables.relations
+        return cast(nn.Parameter, self.own_relations)
 
     def node_vectors(self) -> Tensor:
         """(num_nodes, dim): every node, through the graph layers if there are any."""
         vectors = self.nodes.all_nodes()
         if self.layers is None:
             return vectors
-        relations = self.own_relations
-        if isinstance(self.nodes, NodePieceEmbedding):
-            relations = self.nodes.tables.relations
-        return self.layers(vectors, relations, self._arranged_edges())[0]
+        return self.layers(vectors, self.relation_vectors(), self._arranged_edges())[0]
 
     def logits(self, nodes: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (num_nodes, dim) from `node_vectors` -> (batch, num_classes)."""
@@ -91,6 +97,13 @@ class ClassModel(nn.Module):
         for layer in self.hidden:
             hidden = self.dropout(layer(hidden).relu())
         return self.output(hidden)
+
+    def after_step(self) -> None:
+        """What the settings ask of the weights, whatever the optimizer made of them."""
+        if self.unit_relations:
+            with torch.no_grad():
+                relations = self.relation_vectors()
+                relations.copy_(to_unit_modulus(relations))
 
     def _arranged_edges(self) -> ArrangedEdges:
         """The edges in order: once, and again when the model changes its device."""

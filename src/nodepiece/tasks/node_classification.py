@@ -211,6 +211,12 @@ def check_settings(experiment: Experiment) -> None:
             'message passing is by CompGCN here; set graph.kind = "compgcn"',
         ),
         (
+            experiment.classifier.unit_relations
+            and not (graph.layers > 0 and graph.composition == "rotate"),
+            "classifier.unit_relations goes with graph layers that compose by rotation; leave it "
+            "out",
+        ),
+        (
             training.relation_weight > 0 or training.regularization > 0,
             "training.relation_weight and regularization do nothing here; set them to 0",
         ),

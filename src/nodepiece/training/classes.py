@@ -56,6 +56,7 @@ def class_trainer(
         partial(loss_of_labels, model, smoothing=settings.smoothing),
         settings,
         generator=generator,
+        after_step=model.after_step,
     )
 
 
