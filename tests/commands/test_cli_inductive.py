@@ -28,7 +28,7 @@ layers = 1
 
 [walks]
 steps = 2
-far_steps = 1
+plain_steps = 3
 
 [training]
 batch_size = 64

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.decoders.link_model import DecoderSettings
-from nodepiece.decoders.walks import LOG_FLOOR, Walks, WalkSettings
+from nodepiece.decoders.walks import LOG_FLOOR, PLAIN_FLOOR, Walks, WalkSettings
 from nodepiece.encoders.arranged_edges import arrange_edges
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
@@ -33,7 +34,7 @@ def model(kind: str = "mlp", *, walk_steps: int = 0, layers: int = 2) -> Inducti
         EncoderSettings(kind, DIM, 16, layers=1, heads=2),
         GraphLayerSettings(kind="compgcn", layers=layers, attention_heads=2),
         DecoderSettings("distmult"),
-        WalkSettings(walk_steps, far_steps=1),
+        WalkSettings(walk_steps, plain_steps=2),
         generator=torch.Generator().manual_seed(0),
     )
     return made.eval()
@@ -138,9 +139,21 @@ def test_anchors_are_refused() -> None:
         )
 
 
+def plain_chances(head: int, edges: Tensor, num_steps: int) -> Tensor:
+    """Of being at each node after some steps, 0.85 times as likely each, and 0 for the head."""
+    chance, total = torch.eye(5)[head], torch.zeros(5)
+    for _ in range(num_steps):
+        after = torch.zeros(5)
+        for node, _, neighbour in edges.tolist():
+            after[node] += 0.85 * chance[neighbour] / (edges[:, 0] == neighbour).sum()
+        chance, total = after, total + after
+    total[head] = 0
+    return 0.15 * total
+
+
 @pytest.mark.parametrize("is_hidden", [False, True])
 @pytest.mark.parametrize(
-    "settings", [WalkSettings(3, counts=False), WalkSettings(3), WalkSettings(1, far_steps=1)]
+    "settings", [WalkSettings(3, counts=False), WalkSettings(3), WalkSettings(1, plain_steps=2)]
 )
 def test_walks_are_what_a_walker_finds_step_by_step(
     is_hidden: bool, settings: WalkSettings
@@ -174,11 +187,11 @@ def test_walks_are_what_a_walker_finds_step_by_step(
         reach, floor = walks.weigh(query)
         answers, degrees = walks.weigh_counts(query) if walks.weigh_counts else torch.zeros(2)
         expected = (1 + reach) * (reached + (LOG_FLOOR + floor).exp()).log()
-        near = set(reached.nonzero().flatten().tolist()) | {head}
-        later = near | {v for v, _, u in visible.tolist() if u in near}
-        far, out = walks.weigh_far(query) if walks.weigh_far else torch.zeros(2)
+        if walks.weigh_plain is not None:
+            plain, out = walks.weigh_plain(query)
+            chances = plain_chances(head, visible, settings.plain_steps)
+            expected += (1 + plain) * (chances + PLAIN_FLOOR).log() + out * (chances == 0)
         for node in range(5):
-            expected[node] += far * (node in later - near) + out * (node not in later)
             around = visible[visible[:, 0] == node]
             is_answer = around[:, 1] == (question + 2) % 4
             expected[node] += answers * is_answer.sum().log1p() + degrees * np.log1p(len(around))

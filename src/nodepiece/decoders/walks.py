@@ -18,6 +18,8 @@ from nodepiece.encoders.parameters import linear
 from nodepiece.errors import InputError
 
 LOG_FLOOR = -7.0  # of the chance to reach a node: how it starts
+PLAIN_FLOOR = 1e-7  # of the chance to reach it without preferences
+DAMPING = 0.85  # of those: how much less a step more counts
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,14 @@ class WalkSettings:
     """How far walks go, and what is counted beside them."""
 
     steps: int = 0  # the longest walks; 0: none
-    far_steps: int = 0  # more, to tell nodes that are far from those out of reach; 0: not told
+    plain_steps: int = 0  # of longer walks without preferences beside them; 0: none
     counts: bool = True  # also how often a node is an answer, and its degree
 
     def __post_init__(self) -> None:
-        if self.steps < 0 or self.far_steps < 0:
+        if self.steps < 0 or self.plain_steps < 0:
             raise InputError(
-                "walks.steps and walks.far_steps must be 0 or more, got "
-                f"{self.steps}, {self.far_steps}"
+                "walks.steps and walks.plain_steps must be 0 or more, got "
+                f"{self.steps}, {self.plain_steps}"
             )
 
 
@@ -42,21 +44,23 @@ class Walks(nn.Module):
     reach * log(floor + sum over lengths l of mix_l * chance to be there after l steps)
     + answers * log(1 + facts with the relation asked for that the node is the tail of)
     + edges * log(1 + edges of the node)
-    + far, if it is reached later, within `far_steps` more; or out, if not even then,
+    + plain * log(floor + chance to be there on a plain walk), or out, if that does not get there,
 
-    where reach, floor, mix, answers, edges, far and out depend on the relation asked for. A step
+    where reach, floor, mix, answers, edges, plain and out depend on the relation asked for. A step
     goes to a neighbour with a chance of preference(relation) / degree, where preferences are
-    between 0 and 2. The head itself counts as not reached.
+    between 0 and 2; on a plain walk all are 1, and it is personalized PageRank cut off. What is
+    learned of preferences may hold in one graph only; plain walks are the same everywhere. The head
+    itself counts as not reached.
     """
 
     def __init__(self, dim: int, settings: WalkSettings, *, generator: torch.Generator) -> None:
         super().__init__()
-        num_steps, self.far_steps = settings.steps, settings.far_steps
+        num_steps, self.plain_steps = settings.steps, settings.plain_steps
         self.prefer = nn.ModuleList(linear(dim, dim, generator=generator) for _ in range(num_steps))
         self.mix = linear(dim, num_steps, generator=generator)
         self.weigh = linear(dim, 2, generator=generator)  # reach, floor
         self.weigh_counts = linear(dim, 2, generator=generator) if settings.counts else None
-        self.weigh_far = linear(dim, 2, generator=generator) if settings.far_steps else None
+        self.weigh_plain = linear(dim, 2, generator=generator) if settings.plain_steps else None
 
     def forward(
         self,
@@ -79,10 +83,10 @@ class Walks(nn.Module):
             for_answers, for_edges = self.weigh_counts(questions).T[:, None]
             answers = self.count_answers(asked, relations, edges, weight)
             scores = scores + for_answers * answers.log1p() + for_edges * degree.log1p()
-        if self.weigh_far is not None:
-            far, out = self.weigh_far(questions).T[:, None]
-            is_near, is_seen = self.seen_later(heads, reached, edges, weight)
-            scores = scores + far * (is_seen & ~is_near) + out * ~is_seen
+        if self.weigh_plain is not None:
+            plain, out = self.weigh_plain(questions).T[:, None]
+            chance = self.reached_plainly(heads, edges, weight, degree)
+            scores = scores + (1 + plain) * (chance + PLAIN_FLOOR).log() + out * (chance == 0)
         return scores.T
 
     def reached(
@@ -107,17 +111,21 @@ class Walks(nn.Module):
             total = total + mix[step] * chance
         return total.scatter(0, heads[None], 0.0)  # to be back home is no answer
 
-    def seen_later(
-        self, heads: Tensor, reached: Tensor, edges: ArrangedEdges, weight: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Which nodes are reached, and which of all after more steps: (num_nodes, batch) each."""
+    def reached_plainly(
+        self, heads: Tensor, edges: ArrangedEdges, weight: Tensor, degree: Tensor
+    ) -> Tensor:
+        """The chances of being at a node on walks without preferences: (num_nodes, batch).
+
+        Nothing of it is learned, so it takes no memory for a gradient.
+        """
         with torch.no_grad():
-            is_near = (reached > 0).scatter(0, heads[None], True)
-            is_seen = is_near
-            for _ in range(self.far_steps):
-                said = spread(is_seen.to(weight.dtype), edges.neighbours)
-                is_seen = is_seen | (self.hear(said, edges, weight) > 0)
-            return is_near, is_seen
+            chance = weight.new_zeros(edges.num_nodes, len(heads)).scatter_(0, heads[None], 1.0)
+            total = torch.zeros_like(chance)
+            one_of = DAMPING / degree.clamp_min(1.0)
+            for _ in range(self.plain_steps):
+                chance = self.hear(spread(chance * one_of, edges.neighbours), edges, weight)
+                total = total + chance
+            return ((1 - DAMPING) * total).scatter(0, heads[None], 0.0)
 
     def count_answers(
         self, asked: Tensor, relations: Tensor, edges: ArrangedEdges, weight: Tensor
