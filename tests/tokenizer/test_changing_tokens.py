@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.graph.changes import Batch as History
 from tests.graph.changes import histories
@@ -44,11 +44,15 @@ def columns(table: TokenTable | TokenRows) -> tuple[np.ndarray, ...]:
     return table.anchors, table.distances, table.relations
 
 
-@settings(max_examples=250, deadline=None)
-@given(histories(max_nodes=30), st.data())
+@pytest.mark.parametrize("large", [50_000, 0])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(history=histories(max_nodes=30), data=st.data())
 def test_after_every_batch_the_tokens_equal_a_fresh_tokenization(
-    history: Histories, data: st.DataObject
+    monkeypatch: pytest.MonkeyPatch, large: int, history: Histories, data: st.DataObject
 ) -> None:
+    monkeypatch.setattr("nodepiece.tokenizer.changing_tokens.LARGE", large)
     graph, batches, _ = history
     before = table_of(graph, data.draw(knobs(graph.num_nodes)))
     tokens = ChangingTokens(build_adjacency(graph), before)
@@ -106,3 +110,24 @@ def test_a_table_that_forgot_what_was_random_cannot_follow() -> None:
     table = replace(ends_of_path(), salts=None)
     with pytest.raises(InputError, match="tokenize the graph again"):
         ChangingTokens(build_adjacency(path()), table)
+
+
+def test_a_batch_that_is_refused_leaves_everything_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tokens = ChangingTokens(build_adjacency(path()), ends_of_path())
+    batch = Batch(np.array([[4, 1, 1]], np.int32), path().triples[:1], 1)
+    expected = tokens.changed_by(batch)
+
+    def refuse(*_: object) -> None:
+        raise InputError("too far")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tokens.nearest, "changed_by", refuse)
+        for attempt in (tokens.apply, tokens.changed_by):
+            with pytest.raises(InputError, match="too far"):
+                attempt(batch)
+    assert tokens.num_nodes == 4
+    assert sorted(tokens.adjacency.facts().tolist()) == path().triples.tolist()
+    for mine, theirs in zip(tokens.apply(batch), expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)

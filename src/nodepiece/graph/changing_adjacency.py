@@ -118,8 +118,9 @@ class ChangingAdjacency:
 
 def with_room(array: NDArray[ScalarT], spare: int, fill: int = 0) -> NDArray[ScalarT]:
     """A copy with so many more rows, filled with a value."""
-    longer = np.full((len(array) + spare, *array.shape[1:]), fill, array.dtype)
+    longer = np.empty((len(array) + spare, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
+    longer[len(array) :] = fill
     return longer
 
 

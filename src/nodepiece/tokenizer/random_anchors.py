@@ -36,11 +36,17 @@ class RandomTable:
     def changed_by(
         self, adjacency: ChangingAdjacency, inserted: IntArray, removed: IntArray
     ) -> Rows:
-        nearest, distance = self._search(adjacency)
-        differs = ((nearest != self.nearest) | (distance != self.distance)).any(axis=1)
-        nodes = np.flatnonzero(differs).astype(np.int32)
-        return Rows(nodes, nearest[nodes], distance[nodes])
+        return rows_that_differ(self._search(adjacency), (self.nearest, self.distance))
 
     def write(self, rows: Rows) -> None:
         self.nearest[rows.nodes] = rows.nearest
         self.distance[rows.nodes] = rows.distance
+
+
+def rows_that_differ(now: tuple[IntArray, Distances], before: tuple[IntArray, Distances]) -> Rows:
+    """What is not as before, of sources and distances; what came before may have room to spare."""
+    nearest, distance = now
+    num_nodes = len(nearest)
+    differs = (nearest != before[0][:num_nodes]) | (distance != before[1][:num_nodes])
+    nodes = np.flatnonzero(differs.any(axis=1)).astype(np.int32)
+    return Rows(nodes, nearest[nodes], distance[nodes])
