@@ -14,6 +14,7 @@ import argparse
 import json
 from importlib.metadata import version
 from time import perf_counter
+from typing import Any
 
 import torch
 from benchmarks.tokenization import ROOT
@@ -30,10 +31,11 @@ from nodepiece.training.memory import keep_freed_memory
 
 DIM = 100
 PACKAGES = ("nodepiece", "torch", "torch-geometric")
-LAYERS = {  # name -> settings of the layer
+LAYERS: dict[str, dict[str, Any]] = {  # name -> settings of the layer
     "attention, 4 heads": {"attention_heads": 4},
     "attention, 2 heads": {"attention_heads": 2},
     "no attention": {"attention_heads": 0},
+    "attention, 2 heads, PNA": {"attention_heads": 2, "aggregation": "pna"},
 }
 
 
@@ -101,7 +103,7 @@ def make_layer(layer: str, fused: bool, device: torch.device) -> CompGCN:
         dropout=0.3,
         attention_dropout=0.3,
         fused=fused,
-        **LAYERS[layer],  # type: ignore[arg-type]
+        **LAYERS[layer],
     )
     made = CompGCN(DIM, settings, generator=torch.Generator().manual_seed(0)).to(device)
     use_generator(made, torch.Generator(device).manual_seed(0))
