@@ -226,6 +226,18 @@ def test_labels_without_any_class_are_refused(tmp_path: Path) -> None:
         )
 
 
+def test_vectors_of_nodes_are_given_by_name(tmp_path: Path) -> None:
+    finished(experiment(), tmp_path / "run")
+    opened = load(tmp_path / "run")
+    everything, names = opened.embed(), opened.node_names()
+    assert everything.shape == (len(names), 16)
+    two = opened.embed(["town 3", "person 0"])
+    expected = everything[[names.index("town 3"), names.index("person 0")]]
+    np.testing.assert_array_equal(two, expected)
+    with pytest.raises(InputError, match="unknown node 'town'"):
+        opened.embed(["person 0", "town"])
+
+
 def test_a_run_refuses_what_it_cannot_answer(tmp_path: Path) -> None:
     finished(experiment(), tmp_path / "run")
     opened = load(tmp_path / "run")

@@ -1,13 +1,17 @@
 """A run of node classification, which says what classes a node has."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import numpy as np
+import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from nodepiece.data.encode import ids_in
 from nodepiece.data.labelled_graph import SPLITS
 from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError
@@ -47,6 +51,19 @@ class ClassRun(Run):
             Prediction(classes[label], float(found[label]), label in known)
             for label in order.tolist()
         ]
+
+    def node_names(self) -> list[str]:
+        return self.task.dataset.names.nodes.to_pylist()
+
+    def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
+        """Vectors as the classifier sees them: after the graph layers."""
+        if nodes is None:
+            return self.vectors.cpu().numpy()
+        names = self.task.dataset.names
+        ids = ids_in(pa.array(nodes, pa.large_string()), names.nodes)
+        if (ids < 0).any():
+            names.node_id(nodes[int((ids < 0).argmax())])  # which says what is near
+        return self.vectors.cpu().numpy()[ids]
 
     def to(self, device: torch.device | str) -> Self:
         self.__dict__.pop("vectors", None)
