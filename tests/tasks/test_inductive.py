@@ -81,7 +81,7 @@ KINDS: dict[str, Experiment] = {
             kind="compgcn", layers=2, edge_dropout=0.1, residual=True, jumping_knowledge=True
         ),
         decoder=DecoderSettings("complex", node_norm=True, query_dropout=0.1),
-        walks=WalkSettings(1, plain_steps=2, counts=False),
+        walks=WalkSettings(1, plain_steps=2, counts=False, vectors_alone=0.5),
     ),
     "published": replace(
         experiment(

@@ -76,6 +76,7 @@ class InductiveModel(nn.Module):
         self.layers = CompGCN(encoder.dim, graph, generator=generator) if graph.layers else None
         self.node_norm = nn.BatchNorm1d(encoder.dim) if decoder.node_norm else None
         self.walks = Walks(encoder.dim, walks, generator=generator) if walks.steps else None
+        self.vectors_alone = walks.vectors_alone
         self.query_dropout = Dropout(decoder.query_dropout)
         self.unit_relations = decoder.unit_relations
         use_generator(self, generator)
@@ -125,10 +126,14 @@ class InductiveModel(nn.Module):
 
     def score_all_tails(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
         """(batch,), (batch,) -> (batch, num_nodes)."""
+        scores = self.score_by_vectors(heads, relations, graph)
+        return scores if self.walks is None else scores + self.walk(heads, relations, graph)
+
+    def score_by_vectors(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
+        """The same without walks."""
         head = self.query_dropout(graph.vectors_of(heads))
         relation = graph.relations.index_select(0, relations)
-        scores = self.decoder.score_all_tails(head, relation, graph.nodes)
-        return scores if self.walks is None else scores + self.walk(heads, relations, graph)
+        return self.decoder.score_all_tails(head, relation, graph.nodes)
 
     def walk(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
         """What walks add to the scores; a few questions at a time, unless a gradient is wanted."""

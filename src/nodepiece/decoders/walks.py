@@ -29,12 +29,13 @@ class WalkSettings:
     steps: int = 0  # the longest walks; 0: none
     plain_steps: int = 0  # of longer walks without preferences beside them; 0: none
     counts: bool = True  # also how often a node is an answer, and its degree
+    vectors_alone: float = 0.0  # weight of the loss that vectors have without walks, in training
 
     def __post_init__(self) -> None:
-        if self.steps < 0 or self.plain_steps < 0:
+        if self.steps < 0 or self.plain_steps < 0 or not self.vectors_alone >= 0:
             raise InputError(
-                "walks.steps and walks.plain_steps must be 0 or more, got "
-                f"{self.steps}, {self.plain_steps}"
+                "walks.steps, plain_steps and vectors_alone must be 0 or more, got "
+                f"{self.steps}, {self.plain_steps}, {self.vectors_alone}"
             )
 
 

@@ -84,10 +84,18 @@ def loss_of_targets(
 def loss_against_all_nodes(
     model: InductiveModel, graph: EncodedGraph, facts: FactBatch, settings: TrainingSettings
 ) -> Tensor:
-    scores = model.score_all_tails(facts.heads, facts.relations, graph).float()
-    rows = torch.arange(len(scores), device=scores.device)
+    loss_of = AGAINST_ALL_LOSSES[settings.loss]
+    rows = torch.arange(len(facts.heads), device=facts.heads.device)
     answers = torch.stack([rows, facts.tails])
-    loss = AGAINST_ALL_LOSSES[settings.loss](scores, answers, smoothing=settings.smoothing)
+    by_vectors = model.score_by_vectors(facts.heads, facts.relations, graph).float()
+    if model.walks is None:
+        loss = loss_of(by_vectors, answers, smoothing=settings.smoothing)
+    else:
+        scores = by_vectors + model.walk(facts.heads, facts.relations, graph).float()
+        loss = loss_of(scores, answers, smoothing=settings.smoothing)
+        if model.vectors_alone:
+            alone = loss_of(by_vectors, answers, smoothing=settings.smoothing)
+            loss = loss + model.vectors_alone * alone
     if settings.relation_weight:
         of_relations = model.score_all_relations(facts.heads, facts.tails, graph).float()
         loss = loss + settings.relation_weight * cross_entropy(of_relations, facts.relations)
