@@ -96,11 +96,12 @@ def test_without_room_for_sources_nothing_ever_changes() -> None:
     assert not apply(adjacency, table, Batch(NO_FACTS, graph.triples, 0)).nodes.size
 
 
-def test_a_distance_that_the_table_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = np.arange(2**15 + 2)
-    links = np.stack([nodes[:-1], 0 * nodes[:-1], nodes[1:]], axis=1).astype(np.int32)
-    path = KnowledgeGraph(links[:-3], len(nodes), 1)
-    adjacency, table = start(path, np.array([0], np.int32), 1, None)
-    adjacency.insert(links[-3:])
+def test_a_distance_that_the_table_cannot_hold_is_refused() -> None:
+    # Node 1 is as far from the source 0 as the table can say; the way there is not drawn.
+    nearest, distance = np.array([[0], [0], [-1]], np.int32), np.array([[0], [32767], [-1]])
+    table = NearestTable(nearest, distance.astype(np.int16), 1, salt=None)
+    adjacency = ChangingAdjacency(build_adjacency(KnowledgeGraph(NO_FACTS, 3, 1)))
+    fact = np.array([[1, 0, 2]], np.int32)
+    adjacency.insert(fact)
     with pytest.raises(InputError, match="more than 32,767 hops away"):
-        table.changed_by(adjacency, links[-3:], NO_FACTS)
+        table.changed_by(adjacency, fact, NO_FACTS)
