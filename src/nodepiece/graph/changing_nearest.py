@@ -16,11 +16,24 @@ from numba import njit
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, with_room
-from nodepiece.graph.hashing import mix
-from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, Distances, insert_by_key
+from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, Distances
+from nodepiece.graph.row_changes import (
+    NEVER_FULL,
+    append_found,
+    copy_up_to,
+    fullness,
+    fullness_of_all,
+    gains,
+    has_room,
+    holds_just,
+    listen_again,
+    loses,
+    reaches,
+    sort_last,
+    take_offer,
+)
 
 NOTHING, GAINS, LISTENS = 0, 1, 2  # why a node is looked at again
-NEVER_FULL = MAX_DISTANCE
 
 
 class Rows(NamedTuple):
@@ -99,14 +112,14 @@ class NearestTable:
         self.nearest[rows.nodes] = rows.nearest
         self.distance[rows.nodes] = rows.distance
         if rows.distance.shape[1]:
-            self._full_at[rows.nodes] = _full_at_all(rows.distance)
+            self._full_at[rows.nodes] = fullness_of_all(rows.distance)
 
     def _make_scratch(self) -> None:
         """Marks on nodes, which every search leaves as it found them."""
         self._fresh_of = np.full(len(self.nearest), -1, np.int32)
         self._why = np.full(len(self.nearest), NOTHING, np.int8)
         if self.nearest.shape[1]:  # small, as it is read at random
-            self._full_at = _full_at_all(self.distance)
+            self._full_at = fullness_of_all(self.distance)
 
 
 @njit(cache=True)
@@ -134,8 +147,8 @@ def _search(edges, old, marks, seen, inserted, removed, by_hash, salt):  # type:
                 queue, num_queued = _queue(queue, num_queued, nodes[i], why, LISTENS)
         for i in range(2 * len(removed)):
             node, other = removed[i // 2, 2 * (i % 2)], removed[i // 2, 2 - 2 * (i % 2)]
-            is_pending |= _reaches(other, distance - 1, old, fresh)
-            if fresh_of[node] < 0 and _loses(node, other, distance, old, fresh, False):
+            is_pending |= reaches(other, distance - 1, old, fresh)
+            if fresh_of[node] < 0 and loses(node, other, distance, old, fresh, False):
                 queue, num_queued = _queue(queue, num_queued, node, why, LISTENS)
         for i in range(num_changed):
             for place in range(start[changed[i]], start[changed[i]] + count[changed[i]]):
@@ -143,22 +156,22 @@ def _search(edges, old, marks, seen, inserted, removed, by_hash, salt):  # type:
                 if old[2][node] < distance or why[node] == LISTENS:
                     continue  # it was full before, as most are, or will listen anyway
                 if (
-                    _has_room(fresh[2][fresh_of[node]])
+                    has_room(fresh[2][fresh_of[node]])
                     if fresh_of[node] >= 0
-                    else _loses(node, changed[i], distance, old, fresh, True)
+                    else loses(node, changed[i], distance, old, fresh, True)
                 ):
                     queue, num_queued = _queue(queue, num_queued, node, why, LISTENS)
-                elif fresh_of[node] < 0 and _gains(
+                elif fresh_of[node] < 0 and gains(
                     node, changed[i], distance, old, fresh, by_hash, salt
                 ):
                     queue, num_queued = _queue(queue, num_queued, node, why, GAINS)
                     offers, num_offers = _note(offers, num_offers, node, changed[i])
         for i in range(2 * len(inserted)):
             node, other = inserted[i // 2, 2 * (i % 2)], inserted[i // 2, 2 - 2 * (i % 2)]
-            is_pending |= _reaches(other, distance - 1, old, fresh)
+            is_pending |= reaches(other, distance - 1, old, fresh)
             if why[node] == LISTENS or fresh_of[node] >= 0:
                 continue
-            if _gains(node, other, distance, old, fresh, by_hash, salt):
+            if gains(node, other, distance, old, fresh, by_hash, salt):
                 queue, num_queued = _queue(queue, num_queued, node, why, GAINS)
                 offers, num_offers = _note(offers, num_offers, node, other)
         if num_queued == 0 and not is_pending:
@@ -174,18 +187,18 @@ def _search(edges, old, marks, seen, inserted, removed, by_hash, salt):  # type:
         for i in range(num_queued):
             if why[queue[i]] == GAINS:
                 nodes[num_fresh] = queue[i]
-                _copy_up_to(queue[i], distance, old, fresh, num_fresh)
+                copy_up_to(queue[i], distance, old, fresh, num_fresh)
                 num_fresh += 1
         for row in range(first_gain, num_fresh):
             fresh_of[nodes[row]] = row
         for i in range(num_offers):
             if why[offers[i, 0]] == GAINS:
-                _take(offers[i, 0], offers[i, 1], distance, old, fresh, by_hash, salt)
+                take_offer(offers[i, 0], offers[i, 1], distance, old, fresh, by_hash, salt)
         for row in range(first_gain, num_fresh):
-            _sort_last(fresh, row, distance)
+            sort_last(fresh, row, distance)
             changed, num_changed = _append_to(changed, num_changed, nodes[row])
             # Whether neighbours have more to offer is for the next look to find out.
-            is_open[row] = old[1][nodes[row]].max() > distance or _has_room(fresh[2][row])
+            is_open[row] = old[1][nodes[row]].max() > distance or has_room(fresh[2][row])
         for i in range(num_queued):
             node = queue[i]
             if why[node] == GAINS:
@@ -193,29 +206,29 @@ def _search(edges, old, marks, seen, inserted, removed, by_hash, salt):  # type:
                 continue
             why[node] = NOTHING
             seen[-1] += 1
-            found, more = _listen_again(
+            found, more = listen_again(
                 node, distance, edges, old, fresh, seen, best, best_key, by_hash, salt
             )
             too_far |= found > 0 and distance > MAX_DISTANCE
-            is_same = _holds(old, node, distance, best, found)
+            is_same = holds_just(old, node, distance, best, found)
             if is_same and fresh_of[node] < 0:
                 continue
             if fresh_of[node] < 0:
                 nodes[num_fresh] = node
-                _copy_up_to(node, distance - 1, old, fresh, num_fresh)
+                copy_up_to(node, distance - 1, old, fresh, num_fresh)
                 fresh_of[node] = num_fresh
                 num_fresh += 1
             if not is_same:
                 changed, num_changed = _append_to(changed, num_changed, node)
             row = fresh_of[node]
-            _append(fresh, row, distance, best, found)
+            append_found(fresh, row, distance, best, found)
             # What the old row holds farther away, the fresh one may have to give up.
-            is_open[row] = old[1][node].max() > distance or (more and _has_room(fresh[2][row]))
+            is_open[row] = old[1][node].max() > distance or (more and has_room(fresh[2][row]))
         for row in range(num_fresh):
             old[2][nodes[row]] = NEVER_FULL
     for row in range(num_fresh):
         fresh_of[nodes[row]] = -1
-        old[2][nodes[row]] = _full_at(old[1][nodes[row]])
+        old[2][nodes[row]] = fullness(old[1][nodes[row]])
     return num_fresh, too_far, nodes, fresh[1], fresh[2]
 
 
@@ -246,215 +259,7 @@ def _note(offers, num_offers, node, other):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _has_room(hops):  # type: ignore[no-untyped-def]
-    return hops[-1] == UNREACHED
-
-
-@njit(cache=True)
-def _full_at(hops):  # type: ignore[no-untyped-def]
-    """The distance beyond which a node takes nothing."""
-    return NEVER_FULL if hops[-1] == UNREACHED else hops[-1]
-
-
-@njit(cache=True)
-def _full_at_all(distance):  # type: ignore[no-untyped-def]
-    full_at = np.empty(len(distance), np.int16)
-    for node in range(len(distance)):
-        full_at[node] = _full_at(distance[node])
-    return full_at
-
-
-@njit(cache=True)
 def _longer(array):  # type: ignore[no-untyped-def]
     longer = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
-
-
-@njit(cache=True)
-def _current(node, old, fresh):  # type: ignore[no-untyped-def]
-    """The sources and distances of a node, as far as they are known by now."""
-    row = fresh[0][node]
-    if row >= 0:
-        return fresh[1][row], fresh[2][row]
-    return old[0][node], old[1][node]
-
-
-@njit(cache=True)
-def _reaches(node, distance, old, fresh):  # type: ignore[no-untyped-def]
-    """Whether a node holds or held something at this distance or farther."""
-    return old[1][node].max() >= distance or (
-        fresh[0][node] >= 0 and fresh[2][fresh[0][node]].max() >= distance
-    )
-
-
-@njit(cache=True)
-def _gains(node, other, distance, old, fresh, by_hash, salt):  # type: ignore[no-untyped-def]
-    """Whether a node that is as it was would take something that its neighbour holds now."""
-    sources, hops = old[0][node], old[1][node]
-    k = len(hops)
-    num_nearer, end = 0, 0
-    while end < k and 0 <= hops[end] <= distance:
-        num_nearer += hops[end] < distance
-        end += 1
-    if num_nearer == k:
-        return False
-    worst = np.uint64(0)
-    for slot in range(num_nearer, end):
-        key = mix(salt, node, sources[slot]) if by_hash else np.uint64(sources[slot])
-        worst = max(worst, key)
-    offered, their_hops = _current(other, old, fresh)
-    for slot in range(k):
-        if not 0 <= their_hops[slot] < distance:
-            break
-        source = offered[slot]
-        if their_hops[slot] == distance - 1 and not _is_among(sources, end, source):
-            key = mix(salt, node, source) if by_hash else np.uint64(source)
-            if end < k or key < worst:
-                return True
-    return False
-
-
-@njit(cache=True)
-def _loses(node, other, distance, old, fresh, still_there):  # type: ignore[no-untyped-def]
-    """Whether a node holds something that its neighbour held, and does not offer any more."""
-    k = old[0].shape[1]
-    if old[1][node].max() < distance:
-        return False
-    for slot in range(k):
-        if old[1][other, slot] != distance - 1:
-            continue
-        source = old[0][other, slot]
-        if still_there:
-            sources, hops = _current(other, old, fresh)
-            if _has(sources, hops, source, distance - 1):
-                continue
-        if _has(old[0][node], old[1][node], source, distance):
-            return True
-    return False
-
-
-@njit(cache=True)
-def _is_among(sources, end, source):  # type: ignore[no-untyped-def]
-    for slot in range(end):  # noqa: SIM110
-        if sources[slot] == source:
-            return True
-    return False
-
-
-@njit(cache=True)
-def _has(sources, hops, source, distance):  # type: ignore[no-untyped-def]
-    for slot in range(len(hops)):  # noqa: SIM110 a generator would be no loop for numba
-        if hops[slot] == distance and sources[slot] == source:
-            return True
-    return False
-
-
-@njit(cache=True)
-def _listen_again(  # type: ignore[no-untyped-def]
-    node, distance, edges, old, fresh, seen, best, best_key, by_hash, salt
-):
-    """What a node takes at a distance, and whether a neighbour may have more to offer later."""
-    start, count, neighbours = edges
-    k, stamp = len(best), seen[-1]
-    sources, hops = _current(node, old, fresh)
-    num_nearer = 0
-    while num_nearer < k and 0 <= hops[num_nearer] < distance:
-        seen[sources[num_nearer]] = stamp
-        num_nearer += 1
-    room, found, more = k - num_nearer, 0, False
-    if room == 0:
-        return 0, False
-    for place in range(start[node], start[node] + count[node]):
-        other = neighbours[place]
-        offered, their_hops = _current(other, old, fresh)
-        for slot in range(k):
-            if their_hops[slot] >= distance:
-                more = True
-            if not 0 <= their_hops[slot] < distance:
-                break
-            source = offered[slot]
-            if their_hops[slot] < distance - 1 or seen[source] == stamp:
-                continue
-            seen[source] = stamp
-            key = mix(salt, node, source) if by_hash else np.uint64(source)
-            found = insert_by_key(best, best_key, found, room, source, key)
-        if not more and fresh[0][other] >= 0:
-            more = old[1][other].max() >= distance
-    best[:found].sort()
-    return found, more
-
-
-@njit(cache=True)
-def _holds(old, node, distance, best, found):  # type: ignore[no-untyped-def]
-    """Whether the old row has just these sources at this distance."""
-    num_same = 0
-    for slot in range(old[1].shape[1]):
-        if old[1][node, slot] == distance:
-            if num_same == found or old[0][node, slot] != best[num_same]:
-                return False
-            num_same += 1
-    return num_same == found
-
-
-@njit(cache=True)
-def _copy_up_to(node, distance, old, fresh, row):  # type: ignore[no-untyped-def]
-    for slot in range(old[1].shape[1]):
-        is_near = 0 <= old[1][node, slot] <= distance
-        fresh[1][row, slot] = old[0][node, slot] if is_near else UNREACHED
-        fresh[2][row, slot] = old[1][node, slot] if is_near else UNREACHED
-
-
-@njit(cache=True)
-def _take(node, other, distance, old, fresh, by_hash, salt):  # type: ignore[no-untyped-def]
-    """Put what a neighbour offers into a row that ends at this distance, if it is good enough."""
-    row = fresh[0][node]
-    sources, hops = fresh[1][row], fresh[2][row]
-    k = len(hops)
-    offered, their_hops = _current(other, old, fresh)
-    for slot in range(k):
-        if not 0 <= their_hops[slot] < distance:
-            break
-        if their_hops[slot] < distance - 1:
-            continue
-        end = 0
-        while end < k and hops[end] != UNREACHED:
-            end += 1
-        if _is_among(sources, end, offered[slot]):
-            continue
-        if end < k:
-            sources[end], hops[end] = offered[slot], distance
-            continue
-        worst, worst_key = 0, np.uint64(0)
-        for mine in range(k):
-            if hops[mine] == distance:
-                key = mix(salt, node, sources[mine]) if by_hash else np.uint64(sources[mine])
-                if key >= worst_key:
-                    worst, worst_key = mine, key
-        key = mix(salt, node, offered[slot]) if by_hash else np.uint64(offered[slot])
-        if key < worst_key:
-            sources[worst] = offered[slot]
-
-
-@njit(cache=True)
-def _sort_last(fresh, row, distance):  # type: ignore[no-untyped-def]
-    """Bring what is at this distance, the last one so far, into the order of sources."""
-    hops = fresh[2][row]
-    first = 0
-    while hops[first] != distance:
-        first += 1
-    end = first
-    while end < len(hops) and hops[end] == distance:
-        end += 1
-    fresh[1][row, first:end].sort()
-
-
-@njit(cache=True)
-def _append(fresh, row, distance, best, found):  # type: ignore[no-untyped-def]
-    """Put what was found behind what is nearer."""
-    k = len(best)
-    end = 0
-    while end < k and fresh[2][row, end] >= 0:
-        end += 1
-    fresh[1][row, end : end + found] = best[:found]
-    fresh[2][row, end : end + found] = distance
