@@ -173,3 +173,19 @@ def test_a_missing_batch_is_named(run: LinkRun) -> None:
     (run.folder / LIVE / "000002.safetensors").unlink()
     with pytest.raises(InputError, match="lacks batch 2"):
         load_links(run.folder)
+
+
+@pytest.mark.parametrize("name", ["vectors.npy", "facts.npy", "present.npy", "live.json"])
+def test_a_damaged_base_is_named_and_what_to_do_is_said(run: LinkRun, name: str) -> None:
+    update_run(run, add=NEWCOMERS)
+    (base,) = (run.folder / LIVE).glob("base-*")
+    content = (base / name).read_bytes()
+    for damage in (content[: len(content) // 2], b""):
+        (base / name).write_bytes(damage)
+        with pytest.raises(InputError, match=r"base-0000.* is damaged .* or remove"):
+            load_links(run.folder)
+    (base / name).unlink()
+    with pytest.raises(InputError, match=r"base-0000.* is damaged .* or remove"):
+        load_links(run.folder)
+    (base / name).write_bytes(content)
+    assert_fresh(load_links(run.folder))

@@ -80,9 +80,15 @@ def open_live(run: Path, model_hash: str) -> LiveState:
         base_number = max(_bases(folder))
         try:
             return _open(folder, base_number, model_hash)
-        except (FileNotFoundError, InputError):
-            if base_number == max(_bases(folder)):
-                raise  # and not because it was folded meanwhile
+        except Exception as error:  # a damaged header may raise anything that a parser can
+            if base_number != max(_bases(folder)):
+                continue  # it was folded meanwhile
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"{_base_folder(folder, base_number)} is damaged ({error}); put back a whole one, "
+                f"or remove {folder}, and the updates with it"
+            ) from error
     raise InputError(f"{folder} changes faster than it can be read; try again later")
 
 
