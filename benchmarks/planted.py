@@ -3,7 +3,7 @@
     python -m benchmarks.planted -o results/planted-200k.json [--nodes 200000] [--device cuda]
 
 Nodes live in communities, each with a centre, and communities in regions, each with a centre too.
-What holds follows from rules, but for one fact in ten that is noise:
+What holds follows from rules; for ten facts that a rule gives there is one that is noise:
 
     member_of     node -> centre of its community             what a node is known by
     has_member    centre -> node                              the inverse of member_of
