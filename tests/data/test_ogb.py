@@ -1,4 +1,7 @@
 import gzip
+import pickle
+import tracemalloc
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,7 @@ import torch
 from tests.data.written_facts import facts_of
 
 from nodepiece.data.load import load_training_graph
-from nodepiece.data.torch_arrays import load_arrays
+from nodepiece.data.torch_arrays import CALLED, load_arrays
 from nodepiece.errors import InputError
 
 # Q1 -P31-> Q2, Q3 -P17-> Q1
@@ -95,6 +98,132 @@ def test_a_pickle_that_would_run_code_is_refused_unrun(
     with pytest.raises(InputError, match=r"train\.pt cannot be read as plain arrays"):
         facts(tmp_path)
     assert not target.exists()
+
+
+def write_pickle(path: Path, program: bytes, *, compression: int = zipfile.ZIP_STORED) -> Path:
+    """A file as torch.save writes it, but for what is pickled; one storage of a single number."""
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("x/data.pkl", program)
+        archive.writestr("x/data/0", bytes(8))
+    return path
+
+
+class Named:
+    """Pickled as a call of what another module has under a name."""
+
+    def __init__(self, module: str, name: str, *arguments: object, state: object = None) -> None:
+        self.module, self.name, self.arguments, self.state = module, name, arguments, state
+
+    def opcodes(self) -> bytes:
+        """Protocol 0 in part: the name, its arguments, the call, and what it is told after."""
+        call = f"c{self.module}\n{self.name}\n".encode()
+        call += pickle.dumps(self.arguments, 2)[2:-1] + pickle.REDUCE
+        return call if self.state is None else call + pickle.dumps(self.state, 2)[2:-1] + b"b"
+
+
+STORAGE = (
+    b"(X\x07\x00\x00\x00storagectorch\nLongStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQ"
+)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(b"cbuiltins\neval\n(X\x01\x00\x00\x001tR.", id="a function"),
+        pytest.param(b"\x80\x04\x8c\x02os\x8c\x06system\x93(\x8c\x01xtR.", id="by stack"),
+        pytest.param(b"(cos\nsystem\nX\x01\x00\x00\x00xo.", id="as an object"),
+        pytest.param(b"(X\x01\x00\x00\x00xios\nsystem\n.", id="as an instance"),
+        pytest.param(
+            b"\x80\x04\x8c\x05numpy\x8c\x10dtype.__reduce__\x93.", id="an attribute of a known name"
+        ),
+        pytest.param(Named("numpy", "dtype", "O8", False, True).opcodes() + b".", id="objects"),
+        pytest.param(Named("numpy", "dtype", "i8,O").opcodes() + b".", id="objects in parts"),
+        pytest.param(
+            Named("numpy", "dtype", "V8", state=(3, "|", None, ("f",), {}, 8, 1, 0)).opcodes()
+            + b".",
+            id="a type that lies",
+        ),
+        pytest.param(STORAGE + b"(tb.", id="the state of a storage"),
+    ],
+)
+def test_what_is_no_array_is_refused_however_it_is_called(tmp_path: Path, program: bytes) -> None:
+    with pytest.raises(InputError, match="cannot be read as plain arrays"):
+        load_arrays(write_pickle(tmp_path / "x.pt", program))
+
+
+def test_a_pickle_cannot_change_what_reads_the_next_one(tmp_path: Path) -> None:
+    defaults = pickle.dumps((None, {"__defaults__": (1, 2), "note": 3}), 2)[2:-1]
+    program = b"}X\x01\x00\x00\x00ac_codecs\nencode\n" + defaults + b"bs."
+    with pytest.raises(InputError):
+        load_arrays(write_pickle(tmp_path / "x.pt", program))
+    for function in CALLED.values():
+        assert not getattr(function, "__defaults__", None) and not hasattr(function, "note")
+
+
+def tensor(size: int, stride: int) -> bytes:
+    shape = pickle.dumps((size,), 2)[2:-1] + pickle.dumps((stride,), 2)[2:-1]
+    call = b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + b"K\x00" + shape + b"tR"
+    return b"}X\x04\x00\x00\x00head" + call + b"s."
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (tensor(2**40, 0), "larger than its storage"),
+        (tensor(2, 1), "larger than its storage"),
+        (b"}X\x01\x00\x00\x00a(K\x01K\x02ls.", "'a' is a list, not an array"),
+        (b"Nr" + (2**27).to_bytes(4, "little") + b".", "holds a NoneType"),  # a far note
+        (b"\x8e" + (2**60).to_bytes(8, "little") + b"x.", "cannot be read as plain arrays"),
+        (b"\x80\x04\x95" + (2**60).to_bytes(8, "little") + b"N.", "holds a NoneType"),
+    ],
+    ids=["repeated", "longer", "list", "note", "bytes", "frame"],
+)
+def test_a_small_file_cannot_ask_for_much_memory(
+    tmp_path: Path, program: bytes, message: str
+) -> None:
+    path = write_pickle(tmp_path / "x.pt", program)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=message):
+        load_arrays(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**22
+
+
+def test_a_storage_that_many_tensors_share_is_read_once(tmp_path: Path) -> None:
+    base = torch.arange(100_000)
+    torch.save({str(i): base[i:] for i in range(50)}, tmp_path / "x.pt")
+    tracemalloc.start()
+    read = load_arrays(tmp_path / "x.pt")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(read["3"], base[3:].numpy())
+    assert peak < 4 * base.nbytes
+
+
+def test_what_is_compressed_is_refused(tmp_path: Path) -> None:
+    path = write_pickle(tmp_path / "x.pt", b"}.", compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match="is compressed"):
+        load_arrays(path)
+
+
+def test_a_zip_of_something_else_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.pt", "w") as archive:
+        archive.writestr("readme", "hello")
+    with pytest.raises(InputError, match=r"was not written by torch\.save"):
+        load_arrays(tmp_path / "x.pt")
+
+
+@pytest.mark.parametrize("dtype", [">i8", "<i4", "i2", "<f8"])
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_arrays_of_any_byte_order_and_layout_are_read(
+    tmp_path: Path, dtype: str, protocol: int
+) -> None:
+    table = np.arange(6).reshape(2, 3).astype(dtype)
+    content = {"rows": table, "columns": np.asfortranarray(table), "none": table[:0]}
+    torch.save(content, tmp_path / "x.pt", pickle_protocol=protocol)
+    for key, array in load_arrays(tmp_path / "x.pt").items():
+        np.testing.assert_array_equal(array, content[key])
 
 
 @pytest.mark.parametrize(

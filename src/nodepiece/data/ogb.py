@@ -86,12 +86,12 @@ def read_negatives(files: Mapping[str, Path], part: str, *, num_nodes: int) -> G
 
 
 def integers(
-    content: Mapping[str, Any], key: str, path: Path, *, ndim: int, num_nodes: int
+    content: Mapping[str, NDArray[Any]], key: str, path: Path, *, ndim: int, num_nodes: int
 ) -> IntArray:
     """One array of ids below the number of nodes."""
     if key not in content:
         raise InputError(f"{path} has no {key!r}; it has {', '.join(map(str, content))}")
-    array: NDArray[Any] = np.asarray(content[key])
+    array = content[key]
     if array.ndim != ndim or array.dtype.kind != "i":
         expected = "column" if ndim == 1 else "table"
         raise InputError(
