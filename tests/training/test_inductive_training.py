@@ -12,7 +12,8 @@ from nodepiece.decoders.walks import WalkSettings
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction, tokens_of
-from nodepiece.training.inductive import TargetBatches, loss_of_targets
+from nodepiece.training.batches import FactBatches
+from nodepiece.training.inductive import loss_of_targets
 
 
 def model_of(chosen: Experiment) -> InductiveModel:
@@ -33,7 +34,7 @@ def test_the_loss_is_that_of_each_fact_in_a_graph_without_the_batch(
     view = model.training_view
     assert view is not None
     edges = torch.tensor(with_inverses(two_worlds().training.train))
-    batches = TargetBatches(edges, 5)
+    batches = FactBatches(edges, 5)
     batches.start_epoch(generator=generator)
     batch = batches.take(torch.tensor([1]))
 
@@ -60,12 +61,12 @@ def test_the_loss_is_that_of_each_fact_in_a_graph_without_the_batch(
 
 def test_a_batch_names_the_edges_that_its_facts_are() -> None:
     edges = torch.tensor(with_inverses(two_worlds().training.train))
-    batches = TargetBatches(edges, EXPERIMENT.training.batch_size)
+    batches = FactBatches(edges, EXPERIMENT.training.batch_size)
     batches.start_epoch(generator=torch.Generator().manual_seed(0))
     seen = []
     for step in range(batches.num_batches):
         batch = batches.take(torch.tensor([step]))
-        facts = torch.stack([batch.facts.heads, batch.facts.relations, batch.facts.tails], dim=1)
+        facts = torch.stack([batch.heads, batch.relations, batch.tails], dim=1)
         assert torch.equal(edges[batch.edges].long(), facts)
         seen.append(batch.edges)
     assert np.array_equal(np.unique(torch.cat(seen)), np.arange(len(edges)))

@@ -90,7 +90,9 @@ def test_a_fact_is_asked_for_small_vectors() -> None:
     assert_same_value_and_gradients(found, without + 0.2 * sum(cubes) / 4, model)
 
 
-FACTS = FactBatch(torch.tensor([0, 3]), torch.tensor([0, 1]), torch.tensor([1, 4]))
+FACTS = FactBatch(
+    torch.tensor([0, 3]), torch.tensor([0, 1]), torch.tensor([1, 4]), edges=torch.tensor([0, 1])
+)
 
 
 def sampled(num_negatives: int, seed: int = 3) -> Tensor:

@@ -43,11 +43,12 @@ class QueryBatch(NamedTuple):
 
 
 class FactBatch(NamedTuple):
-    """Facts, for training with sampled negatives."""
+    """Facts, each a question of its own, and which of the training edges they are."""
 
     heads: Tensor  # (batch_size,)
     relations: Tensor
     tails: Tensor
+    edges: Tensor
     weight: Tensor | None = None  # (batch_size,) how much each counts, 1 on average; None: 1
 
 
@@ -164,7 +165,7 @@ class FactBatches:
         chosen = self.chosen.index_select(0, step)[0]
         heads, relations, tails = self.edges.index_select(0, chosen).long().unbind(dim=1)
         weight = None if self.weight is None else self.weight.index_select(0, chosen)
-        return FactBatch(heads, relations, tails, weight)
+        return FactBatch(heads, relations, tails, chosen, weight)
 
 
 def subsampling_weights(edges: Tensor, num_relations: int) -> Tensor:

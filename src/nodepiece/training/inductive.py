@@ -6,7 +6,6 @@ their nodes.
 """
 
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,26 +13,12 @@ from torch.nn.functional import cross_entropy
 
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
 from nodepiece.encoders.graph_view import GraphView
-from nodepiece.training.batches import FactBatch, FactBatches, subsampling_weights
-from nodepiece.training.distribution import current_processes
+from nodepiece.training.batches import FactBatch
+from nodepiece.training.links import fact_batches
 from nodepiece.training.losses import AGAINST_ALL_LOSSES
 from nodepiece.training.objectives import loss_with_negatives
 from nodepiece.training.settings import TrainingSettings
 from nodepiece.training.trainer import Trainer
-
-
-class TargetBatch(NamedTuple):
-    """Facts, and which edges of the training graph they are."""
-
-    facts: FactBatch
-    edges: Tensor  # (batch_size,)
-
-
-class TargetBatches(FactBatches):
-    """The training facts and their inverses, shuffled each epoch, with their places."""
-
-    def take(self, step: Tensor) -> TargetBatch:  # type: ignore[override]
-        return TargetBatch(super().take(step), self.chosen.index_select(0, step)[0])
 
 
 def inductive_trainer(
@@ -42,23 +27,16 @@ def inductive_trainer(
     settings: TrainingSettings,
     *,
     generator: torch.Generator,
-) -> Trainer[TargetBatch]:
+) -> Trainer[FactBatch]:
     if model.training_view is None:
         raise ValueError("the model has no training_view; set it with look_at")
-    view, processes = model.training_view, current_processes()
-    batch_size = processes.share(settings.batch_size)
-    num_relations = 2 * model.num_known
-    batches = TargetBatches(
-        edges,
-        batch_size,
-        num_batches=settings.steps_per_epoch or None,
-        weight=subsampling_weights(edges, num_relations) if settings.subsampling else None,
-        num_shares=processes.count,
+    loss = partial(
+        loss_of_targets, model, model.training_view, settings=settings, generator=generator
     )
     return Trainer(
         model,
-        batches,
-        partial(loss_of_targets, model, view, settings=settings, generator=generator),
+        fact_batches(edges, 2 * model.num_known, settings),
+        loss,
         settings,
         generator=generator,
         after_step=model.after_step,
@@ -68,7 +46,7 @@ def inductive_trainer(
 def loss_of_targets(
     model: InductiveModel,
     view: GraphView,
-    batch: TargetBatch,
+    batch: FactBatch,
     *,
     settings: TrainingSettings,
     generator: torch.Generator,
@@ -77,8 +55,8 @@ def loss_of_targets(
     weight = view.weights_without(batch.edges) if settings.hide_targets else None
     graph = model.encode(view, weight)
     if settings.is_against_all:
-        return loss_against_all_nodes(model, graph, batch.facts, settings)
-    return loss_with_negatives(graph, batch.facts, settings, generator=generator)
+        return loss_against_all_nodes(model, graph, batch, settings)
+    return loss_with_negatives(graph, batch, settings, generator=generator)
 
 
 def loss_against_all_nodes(
