@@ -128,6 +128,12 @@ def test_the_folder_alone_gives_the_same_evaluation(trained: Path) -> None:
     ]
 
 
+def test_the_first_facts_can_be_judged_alone(trained: Path) -> None:
+    run = load(trained, overrides=["evaluation.test_facts=5"])
+    for report in (run.evaluate("test"), run.evaluate_baseline("test")):
+        assert report.scores["count"] == report.parts["all nodes"]["count"] == 10
+
+
 def test_questions_are_about_the_inference_graph(trained: Path) -> None:
     answers = opened(trained).predict(head="new person 50", relation="citizen of", top=3)
     assert all(answer.name.startswith("new country") for answer in answers)
@@ -149,6 +155,9 @@ def test_another_graph_is_asked_about_with_the_same_weights(trained: Path) -> No
     assert there.predict(head="ann", relation="citizen of", top=1)[0].name == "italy"
     assert there.predict(relation="citizen of", tail="norway", top=1)[0].name == "bob"
     assert there.known(head="ann", relation="lives in") == ["rome"]
+    for judge in (there.evaluate, there.evaluate_baseline):  # not by the facts of another graph
+        with pytest.raises(InputError, match="has no test facts"):
+            judge("test")
 
 
 def test_the_inference_graph_given_once_more_gives_the_same_answers(trained: Path) -> None:
@@ -200,6 +209,10 @@ def test_transductive_runs_answer_for_their_own_graph_only(tmp_path: Path) -> No
         ({"graph": GraphLayerSettings(layers=1)}, 'set graph.kind = "compgcn"'),
         ({"training": replace(EXPERIMENT.training, regularization=0.1)}, "does nothing here"),
         ({"training": replace(EXPERIMENT.training, shuffle_anchors=True)}, "no anchors to shuffle"),
+        ({"training": replace(EXPERIMENT.training, mask_share=0.5)}, "mask_share does nothing"),
+        ({"training": replace(EXPERIMENT.training, hide_targets=False)}, "the fact itself"),
+        ({"decoder": DecoderSettings(start_range=0.1)}, "start_range does nothing here"),
+        ({"evaluation": EvaluationSettings(candidates="given")}, "candidates does nothing here"),
         (
             {"training": replace(EXPERIMENT.training, loss="margin")},
             "goes with the losses against all",
@@ -211,6 +224,13 @@ def test_settings_that_cannot_work_are_refused_before_anything_is_written(
 ) -> None:
     with pytest.raises(InputError, match=sentence):
         run(replace(EXPERIMENT, **change), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_batch_that_hides_the_whole_graph_is_refused(tmp_path: Path) -> None:
+    num_facts = two_worlds().training.train.num_triples
+    with pytest.raises(InputError, match=rf"hides all {num_facts} facts .*batch_size = 63 or"):
+        run(experiment(batch_size=2 * num_facts), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -231,7 +251,7 @@ def test_a_folder_with_relations_that_training_lacks(
     how: str, num_ranks: int, num_unseen: int, tmp_path: Path
 ) -> None:
     write_worlds(tmp_path / "data")
-    chosen = replace(EXPERIMENT, dataset=str(tmp_path / "data"))
+    chosen = replace(experiment(batch_size=2), dataset=str(tmp_path / "data"))
     with pytest.raises(InputError, match="1 relations of the inference graph"):
         InductiveLinkPrediction.open(chosen, None).check()
     chosen = replace(chosen, evaluation=EvaluationSettings(unseen_relations=how, num_negatives=5))

@@ -29,7 +29,10 @@ def draw_negatives(
     start, count = known.find(queries[:, 0], queries[:, 1])
     if (count >= known.num_nodes).any():
         full = queries[count >= known.num_nodes][0].tolist()
-        raise InputError(f"all nodes are known answers to {full[:2]}: there is nothing to draw")
+        raise InputError(
+            f"all nodes are known answers to {full[:2]}: there is nothing to draw; take the facts "
+            "of this node and relation out of the split"
+        )
     negatives = np.empty((len(queries), *shape), dtype=np.int32)
     for row, (first, number) in enumerate(zip(start, count, strict=True)):
         answers = known.answers[first : first + number]

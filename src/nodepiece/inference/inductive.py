@@ -1,5 +1,6 @@
 """A run of inductive link prediction, which completes facts of any graph over its relations."""
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -15,7 +16,6 @@ from nodepiece.evaluation.report import Report
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.facts import FactRun, Question
-from nodepiece.tasks.inductive_judge import InductiveJudge
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 
 NO_FACTS = np.empty((0, 3), np.int32)
@@ -34,14 +34,14 @@ class InductiveRun(FactRun):
     def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> Self:
         if unseen_relations not in ("refuse", "mean"):
             raise InputError(f"unseen_relations = {unseen_relations!r}; it is refuse or mean")
-        known = self.task.graph
-        relations = self.task.dataset.training.names.relations
+        graphs = self.task.dataset
         keeps = unseen_relations == "mean"
-        aligned = by_relations_of(graph, relations, keep_unseen_relations=keeps)
-        other = type(self)(self.folder, self.task, self.model)
-        other.dataset = Dataset("graph", aligned, NO_FACTS, NO_FACTS, {})
-        other.judge = InductiveJudge(self.experiment, other.dataset, known.num_relations)
-        return other
+        aligned = by_relations_of(
+            graph, graphs.training.names.relations, keep_unseen_relations=keeps
+        )
+        inference = Dataset("graph", aligned, NO_FACTS, NO_FACTS, {})
+        task = replace(self.task, dataset=replace(graphs, inference=inference))
+        return type(self)(self.folder, task, self.model)
 
     @cached_property
     def encoded(self) -> EncodedGraph:

@@ -93,11 +93,12 @@ class InductiveJudge:
         device: torch.device,
         progress: Progress | None = None,
     ) -> Report:
-        drawn = self.among_drawn(score_tails, split, device)
+        number = self.settings.test_facts or None
+        drawn = self.among_drawn(score_tails, split, device, number)
         full = report_links(
             rank_links(
                 score_tails,
-                self.dataset.part(split),
+                self.dataset.part(split)[:number],
                 self.known,
                 memory_budget=self.memory_budget,
                 device=device,

@@ -69,12 +69,23 @@ class InductiveLinkPrediction:
     def check(self) -> None:
         check_validation(self.experiment, self.inference)
         check_settings(self.experiment)
+        self._check_batches()
         unseen = self.dataset.num_unknown_relations
         if unseen and self.experiment.evaluation.unseen_relations == "refuse":
             raise InputError(
                 f"{unseen} relations of the inference graph of {self.dataset.name} are not in its "
                 'training graph; set evaluation.unseen_relations = "drop" to leave their facts '
                 'out, or "mean" to give them the mean of all relation vectors'
+            )
+
+    def _check_batches(self) -> None:
+        """A batch that is the whole graph would leave nothing of it to learn from."""
+        training, num_facts = self.experiment.training, self.graph.num_triples
+        if training.hide_targets and training.batch_size >= 2 * num_facts:
+            raise InputError(
+                f"a batch of {training.batch_size} hides all {num_facts} facts of "
+                f"{self.dataset.training.name}, to be asked for them; set training.batch_size = "
+                f"{max(1, num_facts // 4)} or less"
             )
 
     def write(self, folder: Path) -> None:
@@ -161,9 +172,14 @@ def check_settings(experiment: Experiment) -> None:
             graph.layers > 0 and graph.kind != "compgcn",
             'message passing is by CompGCN here; set graph.kind = "compgcn"',
         ),
-        (
-            training.regularization > 0,
-            "training.regularization does nothing here; set it to 0",
+        *(
+            (is_set, f"{knob} does nothing here; leave it out")
+            for knob, is_set in (
+                ("training.regularization", training.regularization > 0),
+                ("training.mask_share", training.mask_share > 0),
+                ("decoder.start_range", experiment.decoder.start_range > 0),
+                ("evaluation.candidates", experiment.evaluation.candidates != "all"),
+            )
         ),
         (
             training.shuffle_anchors,
@@ -172,6 +188,11 @@ def check_settings(experiment: Experiment) -> None:
         (
             experiment.walks.steps > 0 and not training.is_against_all,
             "walks.steps goes with the losses against all nodes; set it to 0",
+        ),
+        (
+            experiment.walks.steps > 0 and not training.hide_targets,
+            "walks would go along the fact itself that is asked for; set training.hide_targets = "
+            "true, or walks.steps = 0",
         ),
     ):
         if is_wrong:
