@@ -147,7 +147,7 @@ class InductiveModel(nn.Module):
         return torch.cat(parts)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, graph: EncodedGraph) -> Tensor:
-        """(batch,), (batch,) -> (batch, num_relations)."""
+        """(batch,), (batch,) -> (batch, num_relations), by vectors alone: walks find tails."""
         head, tail = graph.vectors_of(heads), graph.vectors_of(tails)
         return self.decoder.score_all_relations(head, tail, graph.relations)
 

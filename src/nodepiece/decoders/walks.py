@@ -1,8 +1,9 @@
 """What the edges around head and tail say of a fact: how easily one is reached from the other.
 
 Node vectors say what a node is like, and not how near it is to another. On graphs with few
-relations, being near is most of what there is to know. The lengths of walks and their preferences
-are learned, much as rules are in Neural LP (Yang et al., 2017) and DRUM (Sadeghian et al., 2019);
+relations, being near is most of what there is to know. Walks are no part of NodePiece: they add
+what its hashes cannot tell, and `steps = 0` goes without. Their lengths and preferences are
+learned, much as rules are in Neural LP (Yang et al., 2017) and DRUM (Sadeghian et al., 2019);
 with none of them learned this is close to personalized PageRank.
 """
 
@@ -26,7 +27,7 @@ DAMPING = 0.85  # of those: how much less a step more counts
 class WalkSettings:
     """How far walks go, and what is counted beside them."""
 
-    steps: int = 0  # the longest walks; 0: none
+    steps: int = 0  # the longest walks; 0: none of any kind, whatever the other knobs say
     plain_steps: int = 0  # of longer walks without preferences beside them; 0: none
     counts: bool = True  # also how often a node is an answer, and its degree
     vectors_alone: float = 0.0  # weight of the loss that vectors have without walks, in training

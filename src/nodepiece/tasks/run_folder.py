@@ -3,6 +3,7 @@
 RUN/config.toml           the experiment, every default written out
 RUN/vocabulary/           vocabulary, names and tokens (see tokenizer/storage.py)
 RUN/facts/                train.npy, valid.npy, test.npy: what is known, by ids
+RUN/inference/            of an inductive run: names and facts of the graph it is judged on
 RUN/checkpoint.safetensors    to resume from; RUN/model.safetensors: the trained weights
 RUN/history.jsonl         a record an epoch; RUN/metrics.json: the result
 """
