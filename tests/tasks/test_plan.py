@@ -12,7 +12,7 @@ from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.plan import LIKELY_DISTANCE, Sizes, count_parameters, plan, shallow, sizes_of
 from nodepiece.tasks.tokens import NO_ANCHORS
-from nodepiece.tasks.trial import count_steps, try_out
+from nodepiece.tasks.trial import count_steps, seconds_to_rank, try_out
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 from nodepiece.training.batches import QueryBatches
@@ -102,3 +102,28 @@ def test_a_trial_times_every_stage(
     assert duration.step > 0
     assert duration.ranking > 0
     assert duration.training == duration.step * duration.num_steps
+
+
+def test_ranking_is_timed_among_the_nodes_and_facts_that_the_experiment_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nodepiece.tasks.trial.seconds_of", lambda work: (work(), 1.0)[1])
+    monkeypatch.setattr("nodepiece.tasks.trial.TRIAL_NODES", 100)
+    sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3, num_test_facts=64)
+
+    def seconds(**evaluation: object) -> float:
+        judged = replace(EXPERIMENT.evaluation, **evaluation)  # type: ignore[arg-type]
+        chosen, rng = replace(EXPERIMENT, evaluation=judged), np.random.default_rng(0)
+        return seconds_to_rank(chosen, sizes, torch.device("cpu"), rng=rng)
+
+    # Ten times 100 nodes are encoded in 10 s; 64 queries take 1 s, ten times that among all.
+    assert seconds(candidates="given") == pytest.approx(10 + 2)
+    assert seconds(candidates="all") == pytest.approx(10 + 20)
+    assert seconds(candidates="all", test_facts=32) == pytest.approx(10 + 10)
+
+
+def test_weights_of_facts_are_counted() -> None:
+    chosen = load_experiment("wikikg2-paper")
+    without = replace(chosen, training=replace(chosen.training, subsampling=False))
+    surplus = plan(chosen, WIKIKG2).training - plan(without, WIKIKG2).training
+    assert surplus == 2 * 4 * WIKIKG2.num_facts

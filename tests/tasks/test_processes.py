@@ -17,7 +17,7 @@ from tests.tasks.together import run, sampled
 
 from nodepiece.errors import InputError
 from nodepiece.settings import to_toml
-from nodepiece.training.distribution import Processes
+from nodepiece.training.distribution import Processes, own_gpu
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 
@@ -90,6 +90,19 @@ def test_a_batch_that_cannot_be_shared_is_refused() -> None:
     assert Processes(1, 4).share(512) == 128
     with pytest.raises(InputError, match="make it a multiple of 3"):
         Processes(0, 3).share(512)
+
+
+@pytest.mark.parametrize(
+    ("number", "device", "words"),
+    [("2", "cuda", "--nproc-per-node 2"), ("0", "cuda:1", "say --device cuda")],
+)
+def test_a_process_without_a_gpu_of_its_own_is_refused(
+    number: str, device: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", number)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    with pytest.raises(InputError, match=words):
+        own_gpu(torch.device(device))
 
 
 def test_every_process_and_epoch_has_its_own_seed() -> None:

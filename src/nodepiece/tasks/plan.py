@@ -72,7 +72,7 @@ def plan(experiment: Experiment, sizes: Sizes) -> Plan:
     settings = tokens_of(experiment)
     parameters = count_parameters(experiment, sizes)
     table = sizes.num_nodes * row_bytes(settings)
-    weights, edges = 4 * parameters, 24 * sizes.num_facts
+    weights, edges = 4 * parameters, edge_bytes(experiment) * sizes.num_facts
     trained = BYTES_PER_PARAMETER * parameters
     if experiment.training.validate_every:
         trained += weights  # the best so far
@@ -151,6 +151,11 @@ def table_of(
         vocabulary.relation_tokens(relations),
         RelationSets(np.zeros(num_nodes + 1, np.int64), np.empty(0, np.int32)),
     )
+
+
+def edge_bytes(experiment: Experiment) -> int:
+    """Of a fact and its inverse in training, with their weights where they have some."""
+    return 24 + 8 * experiment.training.subsampling
 
 
 def step_bytes(experiment: Experiment, sizes: Sizes) -> int:

@@ -112,6 +112,22 @@ def is_under_torchrun() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
+def own_gpu(device: torch.device) -> int:
+    """The GPU of this process: that of its number on the machine."""
+    number, num_gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if number >= num_gpus:
+        raise InputError(
+            f"torchrun started more processes than this machine has GPUs ({num_gpus}); say "
+            f"--nproc-per-node {num_gpus}"
+        )
+    if device.index is not None:
+        raise InputError(
+            f"each process has a GPU of its own under torchrun, but the device is {device}; say "
+            "--device cuda"
+        )
+    return number
+
+
 def join_processes(device: torch.device) -> Processes:
     """Join the processes that torchrun started, if it did; they part when the program ends.
 
@@ -121,7 +137,7 @@ def join_processes(device: torch.device) -> Processes:
     if is_under_torchrun() and not distributed.is_initialized():
         backend = "gloo"
         if device.type == "cuda":
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(own_gpu(device))
             backend = "cpu:gloo,cuda:nccl"
         distributed.init_process_group(backend, timeout=PATIENCE)
         atexit.register(distributed.destroy_process_group)
