@@ -1,6 +1,9 @@
 """A graph with rules planted in it, and who learns them: pieces, or a vector for every node.
 
     python -m benchmarks.planted -o results/planted-200k.json [--nodes 200000] [--device cuda]
+    python -m benchmarks.planted --only "shallow, 4" --rate 0.01 -o results/planted-200k-rates.json
+
+All models have the same steps, batches and, unless told otherwise as in the second one, rate.
 
 Nodes live in communities, each with a centre, and communities in regions, each with a centre too.
 What holds follows from rules; for ten facts that a rule gives there is one that is noise:
@@ -20,6 +23,7 @@ models: one that may have more parameters than NodePiece, but no fewer, and one 
 
 import argparse
 import json
+import shlex
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -153,6 +157,20 @@ def experiments(dataset: Path, num_nodes: int, epochs: int) -> dict[str, Experim
     }
 
 
+def chosen_experiments(
+    every: dict[str, Experiment], only: str, rates: list[float]
+) -> dict[str, Experiment]:
+    """Those whose names contain `only`, with each of the rates where some are asked for."""
+    found = {name: experiment for name, experiment in every.items() if only in name}
+    if not rates:
+        return found
+    return {
+        f"{name}, rate {rate}": replace(each, training=replace(each.training, learning_rate=rate))
+        for name, each in found.items()
+        for rate in rates
+    }
+
+
 def nodepiece_parameters(num_nodes: int) -> int:
     """Anchors and the encoder; relations and distances are a few more."""
     return num_nodes // 100 * 100 + (16 * 100 + 1) * 200 + 201 * 100
@@ -167,6 +185,7 @@ def measure(experiment: Experiment, folder: Path, device: str | None) -> dict[st
     scores = {"500 negatives": ranks(given), "all nodes": ranks(rank_all(run, experiment))}
     return {
         "parameters": given["parameters"],
+        "learning_rate": experiment.training.learning_rate,
         "ranked among": scores,
         "seconds": given["seconds"],
         "device": given["device"],
@@ -189,6 +208,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=200_000)
     parser.add_argument("--epochs", type=int, default=15, help="of 1,000 steps each")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="models whose names contain this")
+    parser.add_argument("--rate", type=float, action="append", help="another learning rate to try")
     parser.add_argument("--device", help="cpu or cuda")
     parser.add_argument("-o", "--out", type=Path, help="a JSON file; printed as well")
     options = parser.parse_args()
@@ -202,13 +223,16 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as place:
         write_ogb(dataset, Path(place) / "planted", num_negatives=NUM_NEGATIVES, rng=rng)
-        chosen = experiments(Path(place) / "planted", options.nodes, options.epochs)
+        every = experiments(Path(place) / "planted", options.nodes, options.epochs)
+        chosen = chosen_experiments(every, options.only, options.rate or [])
         for number, (name, experiment) in enumerate(chosen.items()):
             folder = Path(place) / f"run-{number}"
             content["models"][name] = measure(experiment, folder, options.device)
             print(f"{name}: {json.dumps(content['models'][name])}", flush=True)
-    words = f"--nodes {options.nodes} --epochs {options.epochs} --seed {options.seed}"
-    content["command"] = f"python -m benchmarks.planted {words}"
+    words = ["--nodes", options.nodes, "--epochs", options.epochs, "--seed", options.seed]
+    words += ["--only", options.only] if options.only else []
+    words += [word for rate in options.rate or [] for word in ("--rate", rate)]
+    content["command"] = shlex.join(["python", "-m", "benchmarks.planted", *map(str, words)])
     if options.out is not None:
         with atomic_file(options.out) as partial:
             partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
