@@ -270,10 +270,21 @@ def test_a_folder_with_half_of_the_graphs_is_refused_with_what_is_expected(tmp_p
         InductiveLinkPrediction.open(chosen, None)
 
 
+def test_the_baseline_waits_to_be_asked_for_where_it_would_take_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = InductiveLinkPrediction(EXPERIMENT, two_worlds())
+    assert task.remarks()["personalized_pagerank"] is not None
+    monkeypatch.setattr("nodepiece.tasks.inductive_link_prediction.BASELINE_WORK", 10)
+    assert task.remarks()["personalized_pagerank"] is None
+
+
 def test_a_single_graph_is_judged_on_itself() -> None:
     task = InductiveLinkPrediction.open(replace(EXPERIMENT, dataset="countries"), None)
     assert task.inference is task.dataset.training
     assert len(task.inference.test) == 165
+    assert task.describe().count("831 nodes") == 1
+    assert task.describe().endswith("ranks are among 50 nodes drawn at random, 10 times")
 
 
 @pytest.mark.gpu

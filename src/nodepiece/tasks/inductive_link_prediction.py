@@ -31,6 +31,7 @@ from nodepiece.training.loop import Metrics
 from nodepiece.training.trainer import Trainer
 
 INFERENCE = "inference"  # the folder of the other graph inside a run
+BASELINE_WORK = 2 * 10**9  # queries times edges: some minutes of walking, unasked
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +61,17 @@ class InductiveLinkPrediction:
         return InductiveJudge(self.experiment, self.dataset.inference, self.graph.num_relations)
 
     def describe(self) -> str:
-        left_out = self.dataset.num_dropped
-        sentences = [describe_dataset(self.dataset.training), describe_dataset(self.inference)]
+        training, left_out = self.dataset.training, self.dataset.num_dropped
+        settings = self.experiment.evaluation
+        sentences = [describe_dataset(training)]
+        if self.inference is not training:
+            sentences.append(describe_dataset(self.inference))
         if left_out:
             sentences.append(f"{left_out:,} facts with relations that training lacks are left out")
+        sentences.append(
+            f"ranks are among {settings.num_negatives} nodes drawn at random, "
+            f"{settings.num_draws} times"
+        )
         return "; ".join(sentences)
 
     def check(self) -> None:
@@ -135,9 +143,12 @@ class InductiveLinkPrediction:
         return self.judge.report(model, split, progress)
 
     def remarks(self) -> dict[str, Any]:
-        """Among them what personalized PageRank makes of the same test facts and draws."""
-        has_test = len(self.inference.test) > 0
-        baseline = self.judge.judge_pagerank("test") if has_test else None
+        """Among them what personalized PageRank makes of the same test facts and draws.
+
+        On a large graph that takes longer than all else, and is left to `evaluate_baseline`.
+        """
+        work = 2 * len(self.inference.test) * 2 * self.inference.train.num_triples
+        baseline = self.judge.judge_pagerank("test") if 0 < work <= BASELINE_WORK else None
         return {
             "unseen": self.inference.num_unseen,
             "inference_nodes": self.inference.train.num_nodes,
