@@ -186,6 +186,27 @@ def test_what_was_written_elsewhere_or_for_another_target_stays(tmp_path: Path) 
     assert names_in(tmp_path) == sorted([elsewhere.name, other.name, "folder"])
 
 
+def test_what_was_renamed_and_then_the_rename_are_forced_to_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[tuple[Path, bool]] = []  # what, and whether the target was there
+    for name in ("file", "folder"):
+        target = tmp_path / name
+
+        def note(path: Path, target: Path = target) -> None:
+            forced.append((path, target.exists()))
+
+        monkeypatch.setattr("nodepiece.files.sync", note)
+        if name == "file":
+            with atomic_file(target) as partial:
+                partial.write_text("whole")
+        else:
+            write_folder(target, "text")
+            partial = forced[0][0]
+        assert forced[0] == (partial, False) and forced[-1] == (tmp_path, True)
+        forced.clear()
+
+
 def test_a_file_can_be_read_by_whom_other_files_can(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("text")
     with atomic_file(tmp_path / "file") as partial:

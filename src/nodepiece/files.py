@@ -25,6 +25,7 @@ def atomic_file(target: Path) -> Iterator[Path]:
         partial.chmod(mode)
         sync(partial)
         partial.replace(target)
+        sync(target.parent)
     finally:
         partial.unlink(missing_ok=True)
     remove_leftovers(target)
@@ -54,6 +55,7 @@ def atomic_folder(target: Path, *, marker: str) -> Iterator[Path]:
             replace_folder(target, partial)
         else:
             partial.rename(target)
+        sync(target.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     remove_leftovers(target)
@@ -120,7 +122,11 @@ def is_alive(pid: int) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Force a file or a folder's entries to disk, so that the rename never gets there first."""
+    """Force a file or a folder's entries to disk.
+
+    Before a rename, so that it never gets there first; of the folder above after it, so that it
+    is there when the next thing happens.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
