@@ -1,6 +1,8 @@
 """Lasting updates: by name, whole or not at all, seen by who opens the run next."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from tests.inference.fresh_vectors import facts_of, fresh_vectors
 from tests.tasks.couples import couples, experiment
 
 from nodepiece.errors import InputError
+from nodepiece.files import partial_prefix
 from nodepiece.inference import live_store
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.live_store import LIVE, writing
@@ -157,6 +160,71 @@ def test_a_batch_that_cannot_be_written_did_not_happen(
     assert facts_of(run) == before
     update_run(run, add=[("Kim", "lives in", "town 2")])
     assert_fresh(run)
+
+
+def test_a_batch_that_stops_half_way_in_memory_did_not_happen(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update_run(run, add=NEWCOMERS)
+    before = facts_of(run)
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nodepiece.inference.update.vectors_after", stop)
+        with pytest.raises(KeyboardInterrupt):
+            update_run(run, add=[("Kim", "lives in", "town 1")])
+    assert facts_of(run) == before
+    update_run(run, add=[("Lee", "lives in", "town 2")])
+    assert facts_of(load_links(run.folder)) == before | {("Lee", "lives in", "town 2")}
+    assert_fresh(run)
+
+
+def test_a_batch_that_comes_to_nothing_leaves_no_trace(run: LinkRun) -> None:
+    known = min(facts_of(run))
+    updated = update_run(run, add=[known], remove=[("person 0", "married to", "town 0")])
+    assert updated == Updated(0, 0, 0, 0, 1, 1, 0, 0)
+    assert run.live is None and not list((run.folder / LIVE).glob("base-*"))
+
+
+def test_a_node_without_facts_comes_goes_and_comes_back(run: LinkRun) -> None:
+    update_run(run, add_nodes=["Ida"])
+    update_run(run, remove_nodes=["Ida", "Ida"])
+    assert "Ida" not in load_links(run.folder).node_names()
+    update_run(run, add_nodes=["Ida"])
+    assert load_links(run.folder).node_names()[-1] == "Ida"
+    assert_fresh(run)
+
+
+def test_a_run_with_supposed_facts_cannot_be_updated(run: LinkRun) -> None:
+    with pytest.raises(InputError, match="update the run itself"):
+        update_run(run.with_facts(NEWCOMERS), add=[("Kim", "lives in", "town 1")])
+    assert not (run.folder / LIVE).exists()
+
+
+def test_whoever_removes_all_updates_starts_anew(run: LinkRun) -> None:
+    before = facts_of(run)
+    update_run(run, add=NEWCOMERS)
+    shutil.rmtree(run.folder / LIVE)
+    update_run(run, add=[("Kim", "lives in", "town 1")])
+    for answering in (run, load_links(run.folder)):
+        assert facts_of(answering) == before | {("Kim", "lives in", "town 1")}
+        assert_fresh(answering)
+
+
+def test_what_a_killed_folding_left_goes_with_the_next_one(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update_run(run, add=NEWCOMERS)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    prefix = partial_prefix(run.folder / LIVE / "base-000001")
+    (run.folder / LIVE / f"{prefix}{ended.pid}-0123abcd").mkdir()
+    monkeypatch.setattr(live_store, "FOLD_AFTER", 1)
+    update_run(run, add=[("Kim", "lives in", "town 1")])
+    left = sorted(path.name for path in (run.folder / LIVE).iterdir())
+    assert left == ["base-000002", "lock"]
 
 
 def test_vectors_of_other_weights_are_refused(run: LinkRun) -> None:

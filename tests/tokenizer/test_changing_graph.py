@@ -68,6 +68,29 @@ def test_a_removed_node_keeps_its_id_and_comes_back_with_a_fact() -> None:
     assert_fresh(graph)
 
 
+def test_a_removed_node_comes_back_by_its_name_alone() -> None:
+    graph = changing()
+    graph.remove(nodes=["Bea"])
+    assert not graph.add(nodes=["Bea"]).nodes.size  # it has no facts, as before
+    assert graph.is_present.all() and names_of(graph) == ["Ann", "Bea", "Cem"]
+
+
+def test_a_batch_that_is_refused_brings_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = changing()
+
+    def refuse(*_: object) -> None:
+        raise InputError("too far")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(graph.tokens, "apply", refuse)
+        with pytest.raises(InputError, match="too far"):
+            graph.add([("Dan", "likes", "Ann")])
+    assert names_of(graph) == ["Ann", "Bea", "Cem"] and len(graph.is_present) == 3
+    graph.add([("Eve", "likes", "Ann")])
+    assert "Eve — likes — Ann" in facts_of(graph)
+    assert_fresh(graph)
+
+
 def test_the_node_of_an_anchor_may_go_and_the_anchor_stays_a_piece() -> None:
     graph = changing()
     anchors = graph.tokens.vocabulary.anchors.tolist()
@@ -117,8 +140,9 @@ def test_facts_may_come_as_a_graph_with_names_of_its_own() -> None:
         ),
         (
             {"add": [("Ann", "likes", "Dan")], "remove_nodes": ["Ann"]},
-            "'Ann' is to be removed, and facts about it are to be added",
+            "'Ann' is to be removed, and it or facts about it are to be added",
         ),
+        ({"add_nodes": ["Ann"], "remove_nodes": ["Ann"]}, "'Ann' is to be removed, and it"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_changes(

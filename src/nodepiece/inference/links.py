@@ -43,6 +43,7 @@ class LinkRun(FactRun):
     def __init__(self, folder: Path, task: LinkPrediction | OutOfSample, model: LinkModel) -> None:
         super().__init__(folder, task, model)
         self._open_graph: Callable[[], ChangingGraph] = self._graph_on_disk
+        self.is_supposed = False  # whether some of its facts are
         self.look_again()
 
     def look_again(self) -> None:
@@ -52,9 +53,9 @@ class LinkRun(FactRun):
         updated = has_live(self.folder)
         self.live = LiveGraph(open_live(self.folder, self.model_hash)) if updated else None
 
-    def is_up_to_date(self, number: int) -> bool:
-        """Whether it answers by the state after batch `number`."""
-        return self.live is not None and self.live.state.number == number
+    def is_up_to_date(self, number: int | None) -> bool:
+        """Whether it answers by the state after batch `number` (None: as it was trained)."""
+        return number == (None if self.live is None else self.live.state.number)
 
     @cached_property
     def dataset(self) -> Dataset:  # type: ignore[override]
@@ -79,7 +80,10 @@ class LinkRun(FactRun):
 
     @cached_property
     def graph(self) -> ChangingGraph:
-        """The graph with its tokens, to plan changes on; the run answers as before."""
+        """The graph with its tokens, for `with_facts` and `update_run` to plan changes on.
+
+        Not to be changed otherwise: the run would go on to answer by its facts and vectors.
+        """
         return self._open_graph()
 
     @property
@@ -118,6 +122,7 @@ class LinkRun(FactRun):
         train = plan.on(self.dataset.train)
         other = copy(self)
         other.__dict__.pop("graph", None)
+        other.is_supposed = True
         other._open_graph = lambda: self._open_graph().after(plan)
         other.dataset = replace(self.dataset, train=train)
         other.is_present = plan.presence(self.is_present)

@@ -46,6 +46,7 @@ def write_batch(path: Path, batch: StoredBatch) -> None:
         "added": change.batch.added,
         "removed": change.batch.removed,
         "gone": change.gone,
+        "back": change.back,
         "name_text": np.frombuffer(b"".join(names), np.uint8),
         "name_lengths": np.array([len(name) for name in names], np.int64),
         "nodes": tokens.nodes,
@@ -74,7 +75,7 @@ def read_batch(path: Path) -> StoredBatch:
     batch = Batch(arrays["added"], arrays["removed"], len(names))
     tokens = TokenRows(*(arrays[name] for name in ("nodes", "anchors", "distances", "relations")))
     return StoredBatch(
-        Change(batch, tuple(names), arrays["gone"], 0, 0),
+        Change(batch, tuple(names), arrays["gone"], arrays["back"], 0, 0),
         tokens,
         VectorRows(arrays["vector_nodes"], arrays["vectors"]),
     )

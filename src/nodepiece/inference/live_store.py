@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodepiece.errors import InputError
-from nodepiece.files import atomic_folder
+from nodepiece.files import atomic_folder, remove_leftovers, sync
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.live_batch import (
@@ -68,9 +68,9 @@ def has_live(run: Path) -> bool:
     return (run / LIVE).is_dir() and bool(_bases(run / LIVE))
 
 
-def last_number(run: Path) -> int:
-    """Of the last batch that happened."""
-    return max(_bases(run / LIVE) + _batches(run / LIVE))
+def last_number(run: Path) -> int | None:
+    """Of the last batch that happened; None if the graph of the run never changed."""
+    return max(_bases(run / LIVE) + _batches(run / LIVE)) if has_live(run) else None
 
 
 def open_live(run: Path, model_hash: str) -> LiveState:
@@ -109,7 +109,10 @@ def write_base(
     vectors: Vectors,
     model_hash: str,
 ) -> None:
-    """Write a new base; whatever it makes superfluous is removed."""
+    """Write a new base; whatever it makes superfluous is removed.
+
+    Earlier bases go before their batches: a reader that misses some of these finds its base gone.
+    """
     with atomic_folder(_base_folder(run / LIVE, number), marker=HEADER) as partial:
         write_vocabulary(table.vocabulary, partial)
         write_tokens(table, partial)
@@ -120,6 +123,8 @@ def write_base(
     for old in _bases(run / LIVE):
         if old < number:
             rmtree(_base_folder(run / LIVE, old), ignore_errors=True)
+    for partial in (run / LIVE).glob(f".{BASE_PREFIX}*.partial-*"):  # foldings that were killed
+        remove_leftovers(partial.with_name(partial.name[1:].partition(".partial-")[0]))
     for old in _batches(run / LIVE):
         if old <= number:
             _batch_file(run / LIVE, old).unlink(missing_ok=True)
@@ -134,7 +139,9 @@ def commit_batch(run: Path, number: int, batch: StoredBatch) -> None:
 def writing(run: Path) -> Iterator[None]:
     """Hold the lock of a run's live graph; who comes second is refused."""
     folder = run / LIVE
-    folder.mkdir(exist_ok=True)
+    if not folder.is_dir():
+        folder.mkdir(exist_ok=True)
+        sync(run)
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

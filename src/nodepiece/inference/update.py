@@ -13,7 +13,6 @@ from nodepiece.inference.links import LinkRun
 from nodepiece.inference.live_batch import StoredBatch, VectorRows, Vectors
 from nodepiece.inference.live_store import (
     commit_batch,
-    has_live,
     last_number,
     start_live,
     write_base,
@@ -49,31 +48,26 @@ def update_run(
     """Let a batch happen to the graph of a run, for good, and let the run answer by it.
 
     It happens wholly or not at all, whenever the process ends. The first update computes the
-    vectors of all nodes and lays them beside the run.
+    vectors of all nodes and lays them beside the run. One that comes to nothing leaves no trace.
     """
     if not isinstance(run, LinkRun):
         raise InputError(
             f"{run.folder} is a run of {run.experiment.task} and cannot be updated; a run of link "
             "prediction can"
         )
+    if run.is_supposed:
+        raise InputError(
+            "this run answers as if some facts were known, and they would not last; update the "
+            "run itself, with these facts among those to add"
+        )
     encoder_of(run.model)
     with writing(run.folder):
-        if has_live(run.folder) and not run.is_up_to_date(last_number(run.folder)):
+        if not run.is_up_to_date(last_number(run.folder)):
             run.look_again()
         plan = run.graph.plan(
             add=add, remove=remove, add_nodes=add_nodes, remove_nodes=remove_nodes
         )
-        if not has_live(run.folder):
-            lay_out(run)
-        batch = carry_out(run, plan)
-        try:
-            commit_batch(run.folder, last_number(run.folder) + 1, batch)
-        except BaseException:
-            run.look_again()  # at what is on disk, as the batch is not
-            raise
-        take_over(run)
-        if run.live is not None and run.live.state.wants_folding:
-            fold(run, run.live.state.number)
+        batch = None if plan.is_empty else let_happen(run, plan)
     return Updated(
         len(plan.batch.added),
         len(plan.batch.removed),
@@ -81,9 +75,25 @@ def update_run(
         len(plan.gone),
         plan.num_known,
         plan.num_absent,
-        len(batch.tokens.nodes),
-        len(batch.vectors.nodes),
+        0 if batch is None else len(batch.tokens.nodes),
+        0 if batch is None else len(batch.vectors.nodes),
     )
+
+
+def let_happen(run: LinkRun, plan: Change) -> StoredBatch:
+    """In memory, then on disk; where one of them fails, in neither."""
+    if run.live is None:
+        lay_out(run)
+    try:
+        batch = carry_out(run, plan)
+        commit_batch(run.folder, (last_number(run.folder) or 0) + 1, batch)
+    except BaseException:
+        run.look_again()  # at what is on disk, as memory may be ahead of it
+        raise
+    take_over(run)
+    if run.live is not None and run.live.state.wants_folding:
+        fold(run, run.live.state.number)
+    return batch
 
 
 def lay_out(run: LinkRun) -> None:

@@ -28,9 +28,16 @@ class Change:
 
     batch: Batch
     new_nodes: tuple[str, ...]  # names, in the order of their ids
-    gone: IntArray  # (num_gone,) nodes that were removed
+    gone: IntArray  # (num_gone,) nodes that are removed
+    back: IntArray  # (num_back,) nodes that were removed, and are there again without facts
     num_known: int  # facts to add that are there already
     num_absent: int  # facts to remove that are not there
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would be different."""
+        parts = (self.batch.added, self.batch.removed, self.new_nodes, self.gone, self.back)
+        return not any(len(part) for part in parts)
 
     def on(self, graph: KnowledgeGraph) -> KnowledgeGraph:
         """A graph with the facts that this adds, and without those it removes."""
@@ -45,6 +52,7 @@ class Change:
         """(num_nodes,) which nodes are there, before -> (more nodes,) after."""
         after = with_room(is_present, len(self.new_nodes), fill=True)
         after[self.batch.added[:, ::2]] = True
+        after[self.back] = True
         after[self.gone] = False
         return after
 
@@ -53,7 +61,8 @@ class ChangingGraph:
     """Facts by name, and the tokens of all nodes, which are those of the graph as it is now.
 
     A node keeps its id for good. One that is removed keeps it too, without edges, and comes back
-    with the next fact that names it. Anchors stay the vocabulary, also those whose node is gone.
+    when it is added, or with the next fact that names it. Anchors stay the vocabulary, also those
+    whose node is gone.
     """
 
     def __init__(
@@ -104,27 +113,28 @@ class ChangingGraph:
         """
         new: dict[str, int] = {}
         added = _distinct(self._encode(add, new))
-        for name in add_nodes:
-            if name not in self._ids:
-                new.setdefault(name, self.num_nodes + len(new))
+        named = np.array([self._node_id(name, new) for name in add_nodes], np.int32)
+        back = np.array([node for node in named if self._was_removed(node)], np.int32)
         removed = _distinct(self._encode(remove, None))
         _refuse_both(added, removed, self)
         is_there = self._contains(removed)
-        gone = np.array([self._node_id(name) for name in remove_nodes], np.int32)
+        gone = np.unique(np.array([self._node_id(name) for name in remove_nodes], np.int32))
         all_removed = _distinct(np.concatenate([removed[is_there], self._facts_of(gone)]))
-        _refuse_gone(added, gone, self)
+        _refuse_gone(np.append(added[:, ::2], named), gone, self)
         is_known = self._contains(added)
         batch = Batch(added[~is_known], all_removed, len(new))
         num_absent = int(np.count_nonzero(~is_there))
-        return Change(batch, tuple(new), gone, int(np.count_nonzero(is_known)), num_absent)
+        num_known = int(np.count_nonzero(is_known))
+        return Change(batch, tuple(new), gone, back, num_known, num_absent)
 
     def apply(self, change: Change) -> TokenRows:
         """Let a planned change happen."""
+        rows = self.tokens.apply(change.batch)  # first, as it may refuse
         for name in change.new_nodes:
             self._ids[name] = len(self._ids)
         self._more += change.new_nodes
         self.is_present = change.presence(self.is_present)
-        return self.tokens.apply(change.batch)
+        return rows
 
     def after(self, change: Change) -> "ChangingGraph":
         """Itself, with a planned change applied."""
@@ -176,6 +186,9 @@ class ChangingGraph:
         if new is None:
             return self.names.node_id(name)  # which says what is near
         return new.setdefault(name, self.num_nodes + len(new))
+
+    def _was_removed(self, node: int) -> bool:
+        return node < self.num_nodes and not self.is_present[node]
 
     def _relation_id(self, name: str) -> int:
         relation = self._relation_ids.get(name)
@@ -251,8 +264,9 @@ def _refuse_both(added: IntArray, removed: IntArray, graph: ChangingGraph) -> No
 
 
 def _refuse_gone(added: IntArray, gone: IntArray, graph: ChangingGraph) -> None:
-    if len(both := np.intersect1d(added[:, ::2], gone)):
+    """added: nodes that are added by name or with a fact."""
+    if len(both := np.intersect1d(added, gone)):
         raise InputError(
-            f"the node {graph.node_name(int(both[0]))!r} is to be removed, and facts about it are "
-            "to be added at once; take one of the two out"
+            f"the node {graph.node_name(int(both[0]))!r} is to be removed, and it or facts about "
+            "it are to be added at once; take one of the two out"
         )
