@@ -62,12 +62,7 @@ def test_every_fact_goes_to_one_place_or_is_counted() -> None:
     assert report.num_train == len(places[0]) == parts.train.num_triples
     assert report.num_facts == {"valid": len(judged[0]), "test": len(judged[1])}
     lost = len(everything) - sum(map(len, places))
-    # Facts of nodes that were left with a single one are not counted on their own.
-    assert (
-        report.num_between + report.num_lost
-        <= lost
-        <= (report.num_between + report.num_lost + report.num_single)
-    )
+    assert report.num_between + report.num_lost == lost > 0
 
 
 def test_the_share_is_of_nodes_with_at_least_two_facts() -> None:

@@ -75,6 +75,6 @@ def summary(report: "SplitReport", output: Path) -> list[str]:
         f"wrote {output}: {report.num_train:,} facts between {report.num_nodes:,} nodes to learn "
         f"from, {judged}",
         f"left out {count(report.num_between, 'fact')} between unseen nodes, "
-        f"{count(report.num_lost, 'fact')} that lead to nothing seen, and "
-        f"{count(report.num_single, 'node')} with fewer than two facts left",
+        f"{count(report.num_lost, 'fact')} that lead to nothing seen or are alone with their node, "
+        f"and {count(report.num_single, 'node')} with fewer than two facts left",
     ]

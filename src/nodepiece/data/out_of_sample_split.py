@@ -24,7 +24,7 @@ class SplitReport:
     num_unseen: dict[str, int]  # nodes of valid and test
     num_facts: dict[str, int]  # facts of valid and test
     num_between: int  # facts left out: both their nodes are unseen
-    num_lost: int  # facts left out: what else they name does not occur in training
+    num_lost: int  # facts left out: what else they name is not in training, or a node's only one
     num_single: int  # nodes left out: fewer than two facts remained
 
     def to_json(self) -> dict[str, object]:
@@ -118,5 +118,6 @@ def facts_by_node(
         else:
             num_lost += 1
     kept = {node: tuple(own) for node, own in by_node.items() if len(own) >= LEAST_FACTS}
+    num_lost += sum(len(own) for node, own in by_node.items() if node not in kept)
     num_drawn = int(is_unseen.sum())
     return kept, num_lost, num_drawn - len(kept)
