@@ -196,6 +196,9 @@ def test_transductive_runs_answer_for_their_own_graph_only(tmp_path: Path) -> No
         load(tmp_path / "run").on_graph(small_world(["a", "b", "c"]))
     with pytest.raises(InputError, match="no baseline for link-prediction"):
         load(tmp_path / "run").evaluate_baseline()
+    wrong = LinkPrediction(transductive(mask_share=0.5), couples())
+    with pytest.raises(InputError, match=r"mask_share is for out-of-sample"):
+        run_experiment(wrong, RunOptions(tmp_path / "wrong", torch.device("cpu")))
     wrong = LinkPrediction(transductive(hide_targets=True), couples())
     with pytest.raises(InputError, match=r"hide_targets is for inductive-link-prediction"):
         run_experiment(wrong, RunOptions(tmp_path / "wrong", torch.device("cpu")))

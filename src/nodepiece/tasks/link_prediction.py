@@ -61,7 +61,7 @@ class LinkPrediction:
 
     def check(self) -> None:
         check_validation(self.experiment, self.dataset)
-        refuse_inductive_knobs(self.experiment)
+        refuse_knobs_of_others(self.experiment)
         check_layers(self.experiment)
         _ = self.judge  # refuses candidates that the dataset does not have
 
@@ -133,15 +133,16 @@ def check_validation(experiment: Experiment, dataset: Dataset) -> None:
         )
 
 
-def refuse_inductive_knobs(experiment: Experiment) -> None:
-    for knob, is_set in (
-        ("walks.steps", experiment.walks.steps > 0),
-        ("training.hide_targets", experiment.training.hide_targets),
+def refuse_knobs_of_others(experiment: Experiment) -> None:
+    inductive = "inductive-link-prediction"
+    for knob, is_set, task in (
+        ("walks.steps", experiment.walks.steps > 0, inductive),
+        ("training.hide_targets", experiment.training.hide_targets, inductive),
+        ("training.mask_share", experiment.training.mask_share > 0, "out-of-sample"),
     ):
         if is_set:
             raise InputError(
-                f"{knob} is for inductive-link-prediction and would do nothing in "
-                f"{experiment.task}; leave it out"
+                f"{knob} is for {task} and would do nothing in {experiment.task}; leave it out"
             )
 
 
