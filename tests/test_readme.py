@@ -124,5 +124,6 @@ def test_the_example_of_a_new_node_answers_before_and_after_the_update(folder: P
     assert "run: added 3 facts and 1 node, removed 0 facts and 0 nodes" in printed
     assert "Ruritania — in time zone — ?" in printed and len(printed[-4:]) == 4
     assert (folder / "vectors.parquet").is_file()
-    zone, shape, updated = lines(run(sys.executable, "-c", program, folder=folder))
+    zone, shape, updated, *changed = lines(run(sys.executable, "-c", program, folder=folder))
     assert zone and shape == "(2, 64)" and "num_removed=1" in updated
+    assert "831" in changed[0] and changed[-1].endswith("nodes have other pieces now")

@@ -2,10 +2,12 @@
 
 The table of `nearest_sources` is the one solution of a local equation: what a node holds at
 distance d is the best, by its own order, of what its neighbours hold at d - 1, less what it holds
-nearer, as far as there is room. So after a change it is enough to look again, distance by distance,
-at nodes whose edges changed, nodes next to a change one hop nearer, and nodes that changed
-themselves; all others satisfy their equation as before. The result equals a new search, under
-either tie-break.
+nearer, as far as there is room. There is just one: at distance 0 a source holds itself, and what is
+held at d follows from the edges and from what is held nearer. So after a change it is enough to
+look again, distance by distance, at nodes whose edges changed, nodes next to a change one hop
+nearer, and nodes that changed themselves; all others satisfy their equation as before. The result
+equals a new search, under either tie-break, whether edges came or went: what a node held only
+through an edge that is gone has nobody one hop nearer to tell it.
 """
 
 from typing import NamedTuple
