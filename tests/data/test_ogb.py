@@ -174,9 +174,10 @@ def tensor(size: int, stride: int) -> bytes:
         (b"}X\x01\x00\x00\x00a(K\x01K\x02ls.", "'a' is a list, not an array"),
         (b"Nr" + (2**27).to_bytes(4, "little") + b".", "holds a NoneType"),  # a far note
         (b"\x8e" + (2**60).to_bytes(8, "little") + b"x.", "cannot be read as plain arrays"),
+        (b"\x96" + (2**28).to_bytes(8, "little") + b"x.", "cannot be read as plain arrays"),
         (b"\x80\x04\x95" + (2**60).to_bytes(8, "little") + b"N.", "holds a NoneType"),
     ],
-    ids=["repeated", "longer", "list", "note", "bytes", "frame"],
+    ids=["repeated", "longer", "list", "note", "bytes", "bytearray", "frame"],
 )
 def test_a_small_file_cannot_ask_for_much_memory(
     tmp_path: Path, program: bytes, message: str

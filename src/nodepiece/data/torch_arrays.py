@@ -11,11 +11,12 @@ uses by itself (2), and arrays of several gigabytes are written with protocol 4.
 
 import math
 import pickle
+import struct
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +92,10 @@ class ArrayUnpickler(pickle._Unpickler):
     need, gigabytes for a claim of five bytes. Arrays are read in one piece by either.
     """
 
+    read: Callable[[int], bytes]  # both are made by load()
+    append: Callable[[object], None]
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+
     def __init__(self, file: IO[bytes], read_storage: Callable[[str], bytes]) -> None:
         super().__init__(file)
         self.read_storage = read_storage
@@ -104,6 +109,13 @@ class ArrayUnpickler(pickle._Unpickler):
         if (module, name) in CALLED:
             return partial(CALLED[module, name])  # a new one: a pickle may write to what it names
         raise pickle.UnpicklingError(f"it calls for {module}.{name}, which is no array")
+
+    def load_bytearray8(self) -> None:
+        """As bytes: Python would fill a bytearray of the claimed length before it reads."""
+        (length,) = struct.unpack("<Q", self.read(8))
+        self.append(self.read(length))
+
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
 
     def persistent_load(self, pid: Any) -> NDArray[Any]:
         """A storage by ("storage", its type, key, device, length)."""
