@@ -71,6 +71,13 @@ def loss_with_negatives(
     """Each fact against copies with one end replaced by a uniform node."""
     score = scores_with_shared if settings.shared_negatives else scores_with_own
     positive, negative = score(model, batch, settings.num_negatives, generator=generator)
+    return sampled_loss(positive, negative, batch, settings)
+
+
+def sampled_loss(
+    positive: Tensor, negative: Tensor, batch: FactBatch, settings: TrainingSettings
+) -> Tensor:
+    """positive (batch_size,), negative (batch_size, num_negatives) -> ()."""
     return SAMPLED_LOSSES[settings.loss](
         positive.float(),
         negative.float(),

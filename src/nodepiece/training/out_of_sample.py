@@ -13,7 +13,7 @@ from nodepiece.decoders.row_vectors import neighbour_sums
 from nodepiece.encoders.graph_layers import Neighbourhoods, group_neighbours
 from nodepiece.training.batches import Batches, FactBatch
 from nodepiece.training.links import fact_batches
-from nodepiece.training.losses import SAMPLED_LOSSES
+from nodepiece.training.objectives import sampled_loss
 from nodepiece.training.settings import TrainingSettings
 from nodepiece.training.trainer import Trainer
 
@@ -105,10 +105,4 @@ def loss_with_masked_nodes(
     drawn = torch.randint(model.num_nodes, shape, generator=generator, device=device)
     positive = model.decoder.score(head, forth, tail)
     negative = model.decoder.score(head[:, None], forth[:, None], embedding(drawn, vectors))
-    return SAMPLED_LOSSES[settings.loss](
-        positive.float(),
-        negative.float(),
-        batch.weight,
-        margin=settings.margin,
-        temperature=settings.temperature,
-    )
+    return sampled_loss(positive, negative, batch, settings)
