@@ -14,7 +14,6 @@ from nodepiece.encoders import bag_sum as module
 from nodepiece.encoders.bag_sum import (
     Bags,
     bag_sum,
-    bags_by_owner,
     bags_of_width,
     cut_into_chunks,
     sum_members,
@@ -139,13 +138,6 @@ def test_bags_of_one_width_hold_the_rows_of_a_matrix() -> None:
     assert bags.members.tolist() == [3, 1, 0, 0, 5, 2]
     assert bags.offsets.tolist() == [0, 2, 4, 6]
     assert bags.width == 2
-
-
-def test_pairs_of_one_owner_keep_their_order() -> None:
-    owner, member = torch.tensor([2, 0, 2, 0]), torch.tensor([5, 4, 1, 3])
-    bags = bags_by_owner(owner, member, num_bags=4, num_rows=NUM_ROWS)
-    assert bags.members.tolist() == [4, 3, 5, 1]
-    assert bags.offsets.tolist() == [0, 2, 2, 4, 4]
 
 
 def test_no_bags_at_all_give_no_sums() -> None:

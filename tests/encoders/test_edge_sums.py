@@ -124,7 +124,7 @@ def check_kernels() -> None:
 
     device = "cuda" if torch.cuda.is_available() else "cpu"  # the interpreter runs anywhere
     generator = torch.Generator().manual_seed(0)
-    for heads, dim, num_edges in ((1, 5, 30), (4, 100, 300), (2, 6, 0)):
+    for heads, dim, num_edges in ((1, 5, 30), (1, 300, 30), (4, 100, 300), (2, 6, 0)):
         source = ends_at(torch.randint(7, (num_edges,), generator=generator), 7)
         target = ends_at(torch.randint(5, (num_edges,), generator=generator), 6)
         rows, others = torch.randn(7, dim, generator=generator), torch.randn(6, dim)
@@ -146,6 +146,8 @@ def check_kernels() -> None:
         )
         expected = products_of_ends(rows, others, source, target, heads)
         torch.testing.assert_close(product.cpu(), expected)
+        taken = edge_sums_cuda.take_rows(rows.to(device), source.rows.to(device))
+        torch.testing.assert_close(taken.cpu(), rows[source.rows])
 
 
 @pytest.mark.gpu

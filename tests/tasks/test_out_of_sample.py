@@ -12,7 +12,7 @@ from tests.tasks.couples import NAMES, couples, experiment
 from nodepiece.data.out_of_sample import NamedTriple, OutOfSampleDataset, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.row_vectors import averages_without_one, neighbour_sums
-from nodepiece.encoders.graph_layers import group_neighbours
+from nodepiece.encoders.edge_products import ends_of
 from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import build_adjacency
@@ -180,7 +180,7 @@ def test_sums_over_neighbours_are_those_of_the_edges() -> None:
     expected = torch.zeros_like(vectors)
     for head, relation, tail in edges.tolist():
         expected[head] += vectors[tail] * relations[relation]
-    sums = neighbour_sums(vectors, relations, group_neighbours(edges, graph.num_nodes, 4))
+    sums = neighbour_sums(vectors, relations, ends_of(edges, graph.num_nodes, 4))
     torch.testing.assert_close(sums, expected)
 
 

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.encoders.bag_sum import bag_sum
-from nodepiece.encoders.graph_layers import Neighbourhoods
+from nodepiece.encoders.edge_products import EdgeEnds, sum_products
 from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.token_rows import TokenRows
@@ -35,13 +34,12 @@ def encode_rows(model: LinkModel, rows: TokenRows) -> Tensor:
     return torch.cat(parts)
 
 
-def neighbour_sums(vectors: Tensor, relations: Tensor, hoods: Neighbourhoods) -> Tensor:
+def neighbour_sums(vectors: Tensor, relations: Tensor, ends: EdgeEnds) -> Tensor:
     """For every node the sum over its edges of neighbour * relation: (num_nodes, dim).
 
     Under DistMult this is the direction in which a vector scores its own facts the highest.
     """
-    by_relation = bag_sum(vectors, *hoods.neighbours)
-    return bag_sum(by_relation * bag_sum(relations, *hoods.relations), *hoods.pairs)
+    return sum_products(vectors, relations, None, (ends.tails, ends.relations, ends.heads))
 
 
 def averages_without_one(

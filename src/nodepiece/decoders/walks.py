@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from nodepiece.encoders.arranged_edges import ArrangedEdges
-from nodepiece.encoders.edge_sums import gather, spread, weighted_sum
+from nodepiece.encoders.edge_products import EdgeEnds, sum_products
+from nodepiece.encoders.edge_sums import gather, weighted_sum
 from nodepiece.encoders.parameters import linear
 from nodepiece.errors import InputError
 
@@ -75,19 +76,19 @@ class Walks(nn.Module):
         """(batch, num_nodes), to be added to scores."""
         if weight is None:
             weight = relations.new_ones(len(edges.order))
-        weight = weight.index_select(0, edges.order)[:, None]  # (num_edges, 1)
-        degree = gather(weight, edges.listeners).view(2, edges.num_nodes, 1).sum(dim=0)
+        weight, ends = weight.index_select(0, edges.order), edges.ends_of_edges
+        degree = gather(weight[:, None], ends.heads)  # (num_nodes, 1)
         questions = relations.index_select(0, asked)  # (batch, dim)
         reach, log_floor = self.weigh(questions).T[:, None]  # (1, batch) each
-        reached = self.reached(heads, questions, relations, edges, weight, degree)
+        reached = self.reached(heads, questions, relations, ends, weight, degree)
         scores = (1 + reach) * (reached + (LOG_FLOOR + log_floor).exp()).log()
         if self.weigh_counts is not None:
             for_answers, for_edges = self.weigh_counts(questions).T[:, None]
-            answers = self.count_answers(asked, relations, edges, weight)
+            answers = self.count_answers(asked, relations, ends, weight)
             scores = scores + for_answers * answers.log1p() + for_edges * degree.log1p()
         if self.weigh_plain is not None:
             plain, out = self.weigh_plain(questions).T[:, None]
-            chance = self.reached_plainly(heads, edges, weight, degree)
+            chance = self.reached_plainly(heads, ends, weight, degree)
             scores = scores + (1 + plain) * (chance + PLAIN_FLOOR).log() + out * (chance == 0)
         return scores.T
 
@@ -96,41 +97,42 @@ class Walks(nn.Module):
         heads: Tensor,
         questions: Tensor,  # (batch, dim)
         relations: Tensor,
-        edges: ArrangedEdges,
-        weight: Tensor,  # (num_edges, 1) in the order of `edges`
+        ends: EdgeEnds,
+        weight: Tensor,  # (num_edges,) in the order of `ends`
         degree: Tensor,  # (num_nodes, 1)
     ) -> Tensor:
         """The chances of being at a node after some steps, added up: (num_nodes, batch)."""
-        chance = weight.new_zeros(edges.num_nodes, len(heads)).scatter_(0, heads[None], 1.0)
-        one_of = 1 / degree.clamp_min(1.0)
+        chance = weight.new_zeros(len(degree), len(heads)).scatter_(0, heads[None], 1.0)
+        weight = weight * (1 / degree.clamp_min(1.0))[ends.tails.rows, 0]
         mix = softplus(self.mix(questions)).T  # (num_steps, batch)
         total = torch.zeros_like(chance)
         scale = relations.shape[1] ** -0.5
         for step, prefer in enumerate(self.prefer):
             preference = 2 * (relations @ prefer(questions).T * scale).sigmoid()
-            said = spread(chance * one_of, edges.neighbours) * spread(preference, edges.relations)
-            chance = self.hear(said, edges, weight)
+            chance = sum_products(
+                chance, preference, weight, (ends.tails, ends.relations, ends.heads)
+            )
             total = total + mix[step] * chance
         return total.scatter(0, heads[None], 0.0)  # to be back home is no answer
 
     def reached_plainly(
-        self, heads: Tensor, edges: ArrangedEdges, weight: Tensor, degree: Tensor
+        self, heads: Tensor, ends: EdgeEnds, weight: Tensor, degree: Tensor
     ) -> Tensor:
         """The chances of being at a node on walks without preferences: (num_nodes, batch).
 
         Nothing of it is learned, so it takes no memory for a gradient.
         """
         with torch.no_grad():
-            chance = weight.new_zeros(edges.num_nodes, len(heads)).scatter_(0, heads[None], 1.0)
+            chance = weight.new_zeros(len(degree), len(heads)).scatter_(0, heads[None], 1.0)
             total = torch.zeros_like(chance)
-            one_of = DAMPING / degree.clamp_min(1.0)
+            weight = weight * (DAMPING / degree.clamp_min(1.0))[ends.tails.rows, 0]
             for _ in range(self.plain_steps):
-                chance = self.hear(spread(chance * one_of, edges.neighbours), edges, weight)
+                chance = weighted_sum(chance, weight[:, None], ends.tails, ends.heads)
                 total = total + chance
             return ((1 - DAMPING) * total).scatter(0, heads[None], 0.0)
 
     def count_answers(
-        self, asked: Tensor, relations: Tensor, edges: ArrangedEdges, weight: Tensor
+        self, asked: Tensor, relations: Tensor, ends: EdgeEnds, weight: Tensor
     ) -> Tensor:
         """Facts with the relation of each question that a node is the tail of: (num_nodes, batch).
 
@@ -140,10 +142,4 @@ class Walks(nn.Module):
         inverse = (asked + num_relations // 2) % num_relations
         every = torch.arange(num_relations, device=asked.device)
         is_inverse = (every[:, None] == inverse).to(weight.dtype)  # (num_relations, batch)
-        return self.hear(spread(is_inverse, edges.relations), edges, weight)
-
-    @staticmethod
-    def hear(said: Tensor, edges: ArrangedEdges, weight: Tensor) -> Tensor:
-        """(num_voices, batch) -> (num_nodes, batch): what nodes hear in both directions."""
-        heard = weighted_sum(said, weight, *edges.ends)
-        return heard.view(2, edges.num_nodes, -1).sum(dim=0)
+        return weighted_sum(is_inverse, weight[:, None], ends.relations, ends.heads)

@@ -1,10 +1,12 @@
 """The edges of a graph in the order that message passing wants: grouped once, used every step."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from nodepiece.encoders.edge_products import EdgeEnds, ends_of
 from nodepiece.encoders.edge_sums import Ends, ends_at
 
 
@@ -36,6 +38,16 @@ class ArrangedEdges:
         """For every edge, its neighbour as a listener in the other direction: (num_edges,)."""
         neighbour = self.neighbours.rows.index_select(0, self.voices.rows)
         return neighbour + (self.listeners.rows < self.num_nodes) * self.num_nodes
+
+    @cached_property
+    def ends_of_edges(self) -> EdgeEnds:
+        """The same edges without voices: who hears, in either direction, through what, of whom."""
+        num_relations = self.relations.edges.num_bags
+        heads = self.listeners.rows % max(1, self.num_nodes)
+        relations, tails = (
+            ends.rows[self.voices.rows] for ends in (self.relations, self.neighbours)
+        )
+        return ends_of(torch.stack([heads, relations, tails], dim=1), self.num_nodes, num_relations)
 
     @property
     def device(self) -> torch.device:

@@ -1,11 +1,12 @@
 """Sums over bags of rows, forwards and backwards without atomics.
 
-One operation carries the factorized MLP and the graph layers: `bag_sum(rows, bags)[i]` is the sum
+One operation carries the factorized MLP: `bag_sum(rows, bags)[i]` is the sum
 of the rows that bag i names. Its gradient is the same operation over the transposed bags (for
 each row, the bags it is in), so both ways are plain gathers with a fixed order of additions: the
 same result on every run, no atomics, and no copy of a row for each of its uses.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -63,14 +64,6 @@ def bags_of_width(members: Tensor, num_rows: int) -> Bags:
     return Bags(members.int().flatten(), offsets, num_rows, width=width)
 
 
-def bags_by_owner(owner: Tensor, member: Tensor, num_bags: int, num_rows: int) -> Bags:
-    """Bags from pairs (owner, member) in any order; pairs of one owner keep their order."""
-    owner, order = torch.sort(owner.int(), stable=True)
-    bags = torch.arange(num_bags + 1, device=owner.device, dtype=torch.int32)
-    offsets = torch.searchsorted(owner, bags, out_int32=True)
-    return Bags(member.int()[order], offsets, num_rows)
-
-
 def bag_sum(rows: Tensor, bags: Bags, transposed: Bags) -> Tensor:
     """(num_rows, dim) -> (num_bags, dim); callers keep `transposed`, which is bags.transposed()."""
     return _BagSum.apply(rows, bags, transposed)  # type: ignore[no-untyped-call]
@@ -93,9 +86,14 @@ def sum_members(rows: Tensor, bags: Bags) -> Tensor:
         return sum_rows(rows, bags.members, bags.offsets)
     if bags.width is not None and bags.width <= CHUNK:
         return sum_rows(rows, bags.members, bags.offsets)
+    return sum_chunks(bags, lambda chunks: sum_rows(rows, bags.members, chunks))
+
+
+def sum_chunks(bags: Bags, sums_of: Callable[[Tensor], Tensor]) -> Tensor:
+    """In two levels: `sums_of` adds up chunks, given their offsets, and these are added up here."""
     chunks, bag_chunks = bags.chunks
-    partial = sum_rows(rows, bags.members, chunks)
-    every = torch.arange(len(partial), device=rows.device, dtype=torch.int32)
+    partial = sums_of(chunks)
+    every = torch.arange(len(partial), device=partial.device, dtype=torch.int32)
     return sum_rows(partial, every, bag_chunks)
 
 

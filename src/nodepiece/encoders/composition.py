@@ -28,16 +28,18 @@ class _Rotate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, node: Tensor, relation: Tensor) -> Tensor:
         ctx.save_for_backward(node, relation)
-        return _product(node, relation, sign=1)
+        return complex_product(node, relation, sign=1)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         node, relation = ctx.saved_tensors
-        return _product(gradient, relation, sign=-1), _product(gradient, node, sign=-1)
+        return complex_product(gradient, relation, sign=-1), complex_product(
+            gradient, node, sign=-1
+        )
 
 
-def _product(left: Tensor, right: Tensor, *, sign: int) -> Tensor:
-    """Times the right one, or its conjugate where the sign is -1; equal shapes."""
+def complex_product(left: Tensor, right: Tensor, *, sign: int) -> Tensor:
+    """The left one times the right one, or its conjugate where the sign is -1; equal shapes."""
     left_real, left_imaginary = left.chunk(2, dim=-1)
     right_real, right_imaginary = right.chunk(2, dim=-1)
     product = torch.empty_like(left)

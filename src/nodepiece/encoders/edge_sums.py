@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from nodepiece.encoders.bag_sum import HAS_TRITON, Bags, sum_members, sum_rows
+from nodepiece.encoders.bag_sum import HAS_TRITON, Bags, sum_chunks, sum_members
 
 CHUNK_CELLS = 2**17  # numbers that a CPU multiplies at a time, so that they stay in its cache
+NARROW = 64  # numbers in a row, from which a GPU does well with a block of threads for each
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, ends: Ends) -> Tensor:
         ctx.ends = ends
-        return values.index_select(0, ends.rows)
+        return take_rows(values.contiguous(), ends.rows)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
@@ -72,7 +73,7 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient.index_select(0, ctx.ends.rows), None
+        return take_rows(gradient.contiguous(), ctx.ends.rows), None
 
 
 class _WeightedSum(torch.autograd.Function):
@@ -95,6 +96,15 @@ class _WeightedSum(torch.autograd.Function):
         return of_rows, of_weights, None, None
 
 
+def take_rows(values: Tensor, rows: Tensor) -> Tensor:
+    """(num_rows, dim), (num_edges,) -> (num_edges, dim). PyTorch has a whole block for each row."""
+    if values.is_cuda and HAS_TRITON and values.shape[1] < NARROW:
+        from nodepiece.encoders import edge_sums_cuda  # imports Triton
+
+        return edge_sums_cuda.take_rows(values, rows)
+    return values.index_select(0, rows)
+
+
 def sum_weighted(rows: Tensor, weights: Tensor, source: Ends, target: Ends) -> Tensor:
     """The sums of `weighted_sum`, by what suits the device."""
     if not rows.is_cuda:
@@ -104,10 +114,12 @@ def sum_weighted(rows: Tensor, weights: Tensor, source: Ends, target: Ends) -> T
         return sum_members(carried.flatten(start_dim=1), target.edges)
     from nodepiece.encoders import edge_sums_cuda  # imports Triton
 
-    chunks, bag_chunks = target.edges.chunks
-    partial = edge_sums_cuda.sum_weighted(rows, weights, source.rows, target.edges.members, chunks)
-    every = torch.arange(len(partial), device=rows.device, dtype=torch.int32)
-    return sum_rows(partial, every, bag_chunks)
+    return sum_chunks(
+        target.edges,
+        lambda chunks: edge_sums_cuda.sum_weighted(
+            rows, weights, source.rows, target.edges.members, chunks
+        ),
+    )
 
 
 def _sum_weighted_on_cpu(rows: Tensor, weights: Tensor, source: Ends, target: Ends) -> Tensor:
@@ -154,7 +166,7 @@ def softmax_over_edges(scores: Tensor, target: Ends, weight: Tensor | None) -> T
         scores = scores.masked_fill(weight <= 0, -torch.inf)
     with torch.no_grad():  # any shift that the edges of a target share gives the same softmax
         largest = largest_of_edges(scores, target).nan_to_num_(neginf=0.0)
-    powers = (scores - largest.index_select(0, target.rows)).exp()
+    powers = (scores - take_rows(largest, target.rows)).exp()
     if weight is not None:
         powers = powers * weight
     tiny = torch.finfo(powers.dtype).tiny

@@ -6,6 +6,8 @@ import triton.language as tl
 from torch import Tensor
 
 EDGES_AT_ONCE = 8
+COLUMNS_AT_ONCE = 256
+CELLS_AT_ONCE = 1024
 
 
 @triton.jit
@@ -22,22 +24,22 @@ def _add_weighted(  # type: ignore[no-untyped-def]
     BLOCK: tl.constexpr,
     EDGES: tl.constexpr,
 ):
-    bag = tl.program_id(0)
+    bag, head = tl.program_id(0), tl.program_id(1)
     start = tl.load(offsets + bag)
     stop = tl.load(offsets + bag + 1)
-    column = tl.arange(0, BLOCK)
-    head = column // head_dim
+    within = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
+    column = head * head_dim + within
     total = tl.zeros([BLOCK], tl.float32)
     for first in range(start, stop, EDGES):
         position = first + tl.arange(0, EDGES)
         inside = position < stop
         edge = tl.load(edges + position, mask=inside, other=0).to(tl.int64)
         row = tl.load(ends + edge, mask=inside, other=0)
-        mask = inside[:, None] & (column < dim)[None, :]
+        weight = tl.load(weights + edge * heads + head, mask=inside, other=0.0)
+        mask = inside[:, None] & (within < head_dim)[None, :]
         value = tl.load(rows + row[:, None] * dim + column[None, :], mask=mask, other=0.0)
-        weight = tl.load(weights + edge[:, None] * heads + head[None, :], mask=mask, other=0.0)
-        total += tl.sum(value.to(tl.float32) * weight.to(tl.float32), axis=0)
-    tl.store(sums + bag.to(tl.int64) * dim + column, total, mask=column < dim)
+        total += tl.sum(value.to(tl.float32) * weight.to(tl.float32)[:, None], axis=0)
+    tl.store(sums + bag.to(tl.int64) * dim + column, total, mask=within < head_dim)
 
 
 def sum_weighted(
@@ -51,8 +53,10 @@ def sum_weighted(
     num_bags, dim, heads = len(offsets) - 1, rows.shape[1], weights.shape[1]
     sums = torch.empty(num_bags, dim, dtype=rows.dtype, device=rows.device)
     if sums.numel():
-        block = triton.next_power_of_2(dim)
-        _add_weighted[(num_bags,)](
+        # A program has one bag, one head and some columns: a weight is a number for each edge then,
+        # and loading it keeps the layout in which rows are loaded.
+        block = min(COLUMNS_AT_ONCE, triton.next_power_of_2(dim // heads))
+        _add_weighted[(num_bags, heads, triton.cdiv(dim // heads, block))](
             rows,
             weights,
             ends,
@@ -64,9 +68,34 @@ def sum_weighted(
             dim // heads,
             BLOCK=block,
             EDGES=EDGES_AT_ONCE,
-            num_warps=min(8, max(1, block * rows.element_size() // (16 * 32))),
+            num_warps=warps_for(block),
         )
     return sums
+
+
+def warps_for(block: int) -> int:
+    """As many as it takes to load a row of float32, 16 bytes a thread."""
+    return min(8, max(1, block // 128))
+
+
+@triton.jit
+def _take_rows(values, rows, taken, num_cells, DIM: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    cell = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = cell < num_cells
+    row = tl.load(rows + cell // DIM, mask=inside, other=0)
+    value = tl.load(values + row * DIM + cell % DIM, mask=inside, other=0.0)
+    tl.store(taken + cell, value, mask=inside)
+
+
+def take_rows(values: Tensor, rows: Tensor) -> Tensor:
+    """(num_rows, dim), (num_taken,) -> (num_taken, dim), number by number."""
+    taken = torch.empty(len(rows), values.shape[1], dtype=values.dtype, device=values.device)
+    if taken.numel():
+        grid = (triton.cdiv(taken.numel(), CELLS_AT_ONCE),)
+        _take_rows[grid](
+            values, rows, taken, taken.numel(), DIM=values.shape[1], BLOCK=CELLS_AT_ONCE
+        )
+    return taken
 
 
 @triton.jit

@@ -5,43 +5,33 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nodepiece.encoders.bag_sum import Bags, bag_sum, bags_by_owner, bags_of_width
+from nodepiece.encoders.edge_products import EdgeEnds, ends_of, sum_products
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import Dropout, linear
 
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """The edges of a graph grouped twice: neighbours by (node, relation), those by node.
+    """The edges of a graph, and how much of what a node hears comes along each.
 
-    Composing a neighbour with its relation elementwise can wait until the neighbours along the
-    same relation are added up, so the graph costs one gather an edge and no vector an edge.
+    All relations of a node count alike, and so do all neighbours along the same relation.
     """
 
-    neighbours: tuple[Bags, Bags]  # (node, relation) pairs <- nodes, and transposed
-    relations: tuple[Bags, Bags]  # pairs <- their one relation, and transposed
-    pairs: tuple[Bags, Bags]  # nodes <- pairs, and transposed
-    share_of_neighbour: Tensor  # (num_pairs, 1) one over the neighbours of a pair
-    share_of_pair: Tensor  # (num_nodes, 1) one over the pairs of a node
+    ends: EdgeEnds
+    pair: Tensor  # (num_edges,) int64: pairs of a node and one of its relations, numbered
+    share_of_pair: Tensor  # (num_pairs,) one over the relations of the node and over its neighbours
 
 
 def group_neighbours(edges: Tensor, num_nodes: int, num_relations: int) -> Neighbourhoods:
     """edges: (num_edges, 3), inverses included; a node hears from the tails of its own edges."""
-    head, relation, tail = edges.long().T
-    pair_key, pair_of_edge = torch.unique(head * num_relations + relation, return_inverse=True)
-    num_pairs = len(pair_key)
-    pair_node, pair_relation = pair_key // num_relations, pair_key % num_relations
-    every_pair = torch.arange(num_pairs, device=edges.device)
-    neighbours = bags_by_owner(pair_of_edge, tail, num_pairs, num_nodes)
-    relations = bags_of_width(pair_relation[:, None], num_relations)
-    pairs = bags_by_owner(pair_node, every_pair, num_nodes, num_pairs)
-    return Neighbourhoods(
-        (neighbours, neighbours.transposed()),
-        (relations, relations.transposed()),
-        (pairs, pairs.transposed()),
-        1 / neighbours.offsets.diff().clamp_min(1)[:, None],
-        1 / pairs.offsets.diff().clamp_min(1)[:, None],
+    head, relation, _ = edges.long().T
+    key, pair, num_neighbours = torch.unique(
+        head * num_relations + relation, return_inverse=True, return_counts=True
     )
+    node = key // num_relations
+    num_relations_of = torch.bincount(node, minlength=num_nodes)
+    share = 1 / (num_relations_of[node] * num_neighbours)
+    return Neighbourhoods(ends_of(edges, num_nodes, num_relations), pair, share)
 
 
 class GraphLayer(nn.Module):
@@ -59,9 +49,8 @@ class GraphLayer(nn.Module):
 
     def forward(self, nodes: Tensor, relations: Tensor, hoods: Neighbourhoods) -> Tensor:
         # (num_nodes, dim), (num_relations, dim) -> (num_nodes, dim)
-        share = self.edge_dropout(hoods.share_of_neighbour)
-        mean_neighbour = bag_sum(nodes, *hoods.neighbours) * share
-        message = mean_neighbour * bag_sum(relations, *hoods.relations)
-        heard = bag_sum(message, *hoods.pairs) * hoods.share_of_pair
+        share = self.edge_dropout(hoods.share_of_pair).index_select(0, hoods.pair)
+        ends = hoods.ends
+        heard = sum_products(nodes, relations, share, (ends.tails, ends.relations, ends.heads))
         update = self.norm(self.own(nodes) + self.message(heard)).relu()
         return nodes + self.dropout(update)

@@ -11,11 +11,14 @@ benchmarks.compgcn`). Otherwise it makes no array of edges times dimensions. Whe
 than twice the time it is used all the same: one way for all graphs, sums in a fixed order.
 """
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.arranged_edges import ArrangedEdges
 from nodepiece.encoders.composition import COMPOSITIONS
+from nodepiece.encoders.edge_products import Product, products_along
 from nodepiece.encoders.edge_sums import gather, softmax_over_edges, spread, weighted_sum
 from nodepiece.encoders.message_statistics import NUM_STATISTICS, all_statistics
 from nodepiece.encoders.parameters import Dropout, xavier
@@ -42,7 +45,8 @@ class Messages(nn.Module):
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.compose, self.statistics = COMPOSITIONS[composition], statistics
+        self.composition, self.statistics = composition, statistics
+        self.compose = COMPOSITIONS[composition]
         self.weight_in = xavier(dim, dim, generator=generator)
         self.weight_out = xavier(dim, dim, generator=generator)
         self.heads = max(1, heads)
@@ -61,7 +65,7 @@ class Messages(nn.Module):
 
         Weights are in the order of `edges`; rows are listeners: direct first, then inverse.
         """
-        said = self.compose(spread(nodes, edges.neighbours), spread(relations, edges.relations))
+        said = self.what_is_said(nodes, relations, edges)  # (num_voices, dim)
         if self.attention is None and not self.statistics:
             heard = weighted_sum(said, normalized(edges, weight, like=said), *edges.ends)
             return self.by_direction(heard, edges.num_nodes)
@@ -73,6 +77,13 @@ class Messages(nn.Module):
         squares = weighted_sum(messages.square(), shares, *edges.ends)
         each = spread(messages, edges.voices)
         return all_statistics(heard, squares, each, edges.listeners, weight)
+
+    def what_is_said(self, nodes: Tensor, relations: Tensor, edges: ArrangedEdges) -> Tensor:
+        """Every voice: its neighbour composed with its relation."""
+        ends = (edges.neighbours, edges.relations)
+        if self.composition == "subtract":
+            return spread(nodes, ends[0]) - spread(relations, ends[1])
+        return products_along(nodes, relations, ends, cast(Product, self.composition))
 
     def shares(
         self, nodes: Tensor, messages: Tensor, edges: ArrangedEdges, weight: Tensor | None
@@ -95,7 +106,7 @@ class Messages(nn.Module):
 
 def by_head(rows: Tensor, vectors: Tensor) -> Tensor:
     """Products of each head of (num_rows, dim) with its vector of (heads, head_dim)."""
-    return (rows.view(len(rows), *vectors.shape) * vectors).sum(dim=-1)
+    return rows @ torch.block_diag(*vectors).T  # type: ignore[no-untyped-call]
 
 
 def mean_shares(edges: ArrangedEdges, weight: Tensor | None, *, like: Tensor) -> Tensor:
