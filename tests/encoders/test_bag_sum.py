@@ -155,17 +155,18 @@ def test_the_kernel_for_gpus_adds_up_the_same_in_the_interpreter() -> None:
     pytest.importorskip("triton")
     program = """
         import torch
-        from nodepiece.encoders.bag_sum_cuda import sum_rows
+        from nodepiece.encoders.bag_sum_cuda import sum_rows, sum_runs
         generator = torch.Generator().manual_seed(0)
         sizes = [0, 1, 7, 8, 9, 0, 40, 0]
         offsets = torch.tensor([0, *sizes]).cumsum(0).int()
         members = torch.randint(6, (sum(sizes),), generator=generator, dtype=torch.int32)
-        for dim in (1, 5, 16):
+        for dim in (1, 5, 40, 600):
             rows = torch.randn(6, dim, generator=generator)
             parts = torch.split(rows[members.long()].double(), sizes)
             expected = torch.stack([part.sum(dim=0) for part in parts]).float()
             torch.testing.assert_close(sum_rows(rows, members, offsets), expected)
-        assert sum_rows(rows, members[:0], offsets[:1]).shape == (0, 16)
+            torch.testing.assert_close(sum_runs(rows[members.long()], offsets), expected)
+        assert sum_rows(rows, members[:0], offsets[:1]).shape == (0, 600)
     """
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     subprocess.run(

@@ -93,6 +93,10 @@ def sum_chunks(bags: Bags, sums_of: Callable[[Tensor], Tensor]) -> Tensor:
     """In two levels: `sums_of` adds up chunks, given their offsets, and these are added up here."""
     chunks, bag_chunks = bags.chunks
     partial = sums_of(chunks)
+    if HAS_TRITON and partial.dtype != torch.float64:
+        from nodepiece.encoders import bag_sum_cuda  # imports Triton
+
+        return bag_sum_cuda.sum_runs(partial, bag_chunks)
     every = torch.arange(len(partial), device=partial.device, dtype=torch.int32)
     return sum_rows(partial, every, bag_chunks)
 

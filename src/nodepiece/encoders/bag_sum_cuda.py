@@ -11,6 +11,8 @@ import triton.language as tl
 from torch import Tensor
 
 ROWS_AT_ONCE = 8
+NARROW = 32  # numbers in a row, up to which bags are added up side by side
+CELLS_AT_ONCE = 1024
 
 
 @triton.jit
@@ -33,6 +35,8 @@ def _add_rows(rows, members, offsets, sums, dim, BLOCK: tl.constexpr, ROWS: tl.c
 def sum_rows(rows: Tensor, members: Tensor, offsets: Tensor) -> Tensor:
     """(num_rows, dim), (num_members,), (num_bags + 1,) -> (num_bags, dim), summed in float32."""
     num_bags, dim = len(offsets) - 1, rows.shape[1]
+    if dim <= NARROW:
+        return _sum_side_by_side(rows, members, offsets)
     sums = torch.empty(num_bags, dim, dtype=rows.dtype, device=rows.device)
     if sums.numel():
         block = triton.next_power_of_2(dim)
@@ -48,5 +52,60 @@ def sum_rows(rows: Tensor, members: Tensor, offsets: Tensor) -> Tensor:
             BLOCK=block,
             ROWS=ROWS_AT_ONCE,
             num_warps=num_warps,
+        )
+    return sums
+
+
+def sum_runs(rows: Tensor, offsets: Tensor) -> Tensor:
+    """The same where bags hold consecutive rows, most of them one: (num_bags, dim)."""
+    return _sum_side_by_side(rows, None, offsets)
+
+
+@triton.jit
+def _add_side_by_side(  # type: ignore[no-untyped-def]
+    rows,
+    members,
+    offsets,
+    sums,
+    num_bags,
+    dim,
+    HAS_MEMBERS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BAGS: tl.constexpr,
+):
+    """Some short bags at once, the first row of each, then the second and so on."""
+    bag = tl.program_id(0) * BAGS + tl.arange(0, BAGS)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    start = tl.load(offsets + bag, mask=bag < num_bags, other=0)
+    size = tl.load(offsets + bag + 1, mask=bag < num_bags, other=0) - start
+    total = tl.zeros([BAGS, BLOCK], tl.float32)
+    for position in range(0, tl.max(size, axis=0)):
+        inside = position < size
+        row = (start + position).to(tl.int64)
+        if HAS_MEMBERS:
+            row = tl.load(members + row, mask=inside, other=0).to(tl.int64)
+        mask = inside[:, None] & (column < dim)[None, :]
+        values = tl.load(rows + row[:, None] * dim + column[None, :], mask=mask, other=0.0)
+        total += values.to(tl.float32)
+    mask = (bag < num_bags)[:, None] & (column < dim)[None, :]
+    tl.store(sums + bag.to(tl.int64)[:, None] * dim + column[None, :], total, mask=mask)
+
+
+def _sum_side_by_side(rows: Tensor, members: Tensor | None, offsets: Tensor) -> Tensor:
+    num_bags, dim = len(offsets) - 1, rows.shape[1]
+    sums = torch.empty(num_bags, dim, dtype=rows.dtype, device=rows.device)
+    if sums.numel():
+        block = min(CELLS_AT_ONCE // 4, triton.next_power_of_2(dim))
+        bags = CELLS_AT_ONCE // block
+        _add_side_by_side[(triton.cdiv(num_bags, bags), triton.cdiv(dim, block))](
+            rows,
+            members,
+            offsets,
+            sums,
+            num_bags,
+            dim,
+            HAS_MEMBERS=members is not None,
+            BLOCK=block,
+            BAGS=bags,
         )
     return sums

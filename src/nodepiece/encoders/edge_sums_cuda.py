@@ -21,25 +21,31 @@ def _add_weighted(  # type: ignore[no-untyped-def]
     dim,
     heads,
     head_dim,
+    HEADS: tl.constexpr,
     BLOCK: tl.constexpr,
     EDGES: tl.constexpr,
 ):
-    bag, head = tl.program_id(0), tl.program_id(1)
+    bag = tl.program_id(0)
     start = tl.load(offsets + bag)
     stop = tl.load(offsets + bag + 1)
-    within = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
-    column = head * head_dim + within
-    total = tl.zeros([BLOCK], tl.float32)
+    head = tl.arange(0, HEADS)
+    within = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    column = head[:, None] * head_dim + within[None, :]
+    has_column = (head < heads)[:, None] & (within < head_dim)[None, :]
+    total = tl.zeros([HEADS, BLOCK], tl.float32)
     for first in range(start, stop, EDGES):
         position = first + tl.arange(0, EDGES)
         inside = position < stop
         edge = tl.load(edges + position, mask=inside, other=0).to(tl.int64)
         row = tl.load(ends + edge, mask=inside, other=0)
-        weight = tl.load(weights + edge * heads + head, mask=inside, other=0.0)
-        mask = inside[:, None] & (within < head_dim)[None, :]
-        value = tl.load(rows + row[:, None] * dim + column[None, :], mask=mask, other=0.0)
-        total += tl.sum(value.to(tl.float32) * weight.to(tl.float32)[:, None], axis=0)
-    tl.store(sums + bag.to(tl.int64) * dim + column, total, mask=within < head_dim)
+        has_weight = inside[:, None] & (head < heads)[None, :]
+        # A number for each edge and head, spread over columns only once it is loaded.
+        cells = edge[:, None] * heads + head[None, :]
+        weight = tl.load(weights + cells, mask=has_weight, other=0.0).to(tl.float32)
+        mask = inside[:, None, None] & has_column[None, :, :]
+        value = tl.load(rows + row[:, None, None] * dim + column[None, :, :], mask=mask, other=0.0)
+        total += tl.sum(value.to(tl.float32) * weight[:, :, None], axis=0)
+    tl.store(sums + bag.to(tl.int64) * dim + column, total, mask=has_column)
 
 
 def sum_weighted(
@@ -53,10 +59,9 @@ def sum_weighted(
     num_bags, dim, heads = len(offsets) - 1, rows.shape[1], weights.shape[1]
     sums = torch.empty(num_bags, dim, dtype=rows.dtype, device=rows.device)
     if sums.numel():
-        # A program has one bag, one head and some columns: a weight is a number for each edge then,
-        # and loading it keeps the layout in which rows are loaded.
         block = min(COLUMNS_AT_ONCE, triton.next_power_of_2(dim // heads))
-        _add_weighted[(num_bags, heads, triton.cdiv(dim // heads, block))](
+        all_heads = triton.next_power_of_2(heads)
+        _add_weighted[(num_bags, triton.cdiv(dim // heads, block))](
             rows,
             weights,
             ends,
@@ -66,9 +71,10 @@ def sum_weighted(
             dim,
             heads,
             dim // heads,
+            HEADS=all_heads,
             BLOCK=block,
             EDGES=EDGES_AT_ONCE,
-            num_warps=warps_for(block),
+            num_warps=warps_for(all_heads * block),
         )
     return sums
 
