@@ -31,6 +31,7 @@ def convert(
     held_out: Annotated[
         int,
         typer.Option(
+            "--held-out",
             min=0,
             metavar="N",
             help="Facts taken out at random for valid, and as many for test, where GRAPH has none.",
@@ -38,10 +39,15 @@ def convert(
     ] = 0,
     negatives: Annotated[
         int,
-        typer.Option(min=1, metavar="N", help="Nodes that each side of a fact is ranked against."),
+        typer.Option(
+            "--negatives",
+            min=1,
+            metavar="N",
+            help="Nodes that each side of a fact is ranked against.",
+        ),
     ] = 500,
     seed: Annotated[
-        int, typer.Option(min=0, metavar="N", help="The same seed gives the same facts.")
+        int, typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same facts.")
     ] = 0,
     data: DataOption = None,
 ) -> None:

@@ -26,7 +26,7 @@ def embed(
     ],
     nodes: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Only the nodes in this file, a name a line."),
+        typer.Option("--nodes", metavar="FILE", help="Only the nodes in this file, a name a line."),
     ] = None,
     facts: FactsOption = None,
     device: DeviceOption = None,

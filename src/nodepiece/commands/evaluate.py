@@ -25,7 +25,7 @@ RunArgument = Annotated[
 def evaluate(
     run: RunArgument,
     split: Annotated[
-        str, typer.Option(metavar="SPLIT", help="Which facts: test, valid or train.")
+        str, typer.Option("--split", metavar="SPLIT", help="Which facts: test, valid or train.")
     ] = "test",
     per_relation: Annotated[
         bool,

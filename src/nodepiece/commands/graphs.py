@@ -25,6 +25,7 @@ GraphArgument = Annotated[
 DelimiterOption = Annotated[
     str | None,
     typer.Option(
+        "--delimiter",
         metavar="C",
         help="What separates columns: a character, or tab, comma, semicolon, blanks.",
         rich_help_panel=READING,
@@ -41,6 +42,7 @@ HeaderOption = Annotated[
 ColumnsOption = Annotated[
     str | None,
     typer.Option(
+        "--columns",
         metavar="H,R,T",
         help="Head, relation and tail by name or by position counted from 0, such as 0,2,1.",
         rich_help_panel=READING,
@@ -49,6 +51,7 @@ ColumnsOption = Annotated[
 FormatOption = Annotated[
     str | None,
     typer.Option(
+        "--format",
         metavar="F",
         help="tsv, csv, parquet, nt or ttl.",
         rich_help_panel=READING,
@@ -57,6 +60,7 @@ FormatOption = Annotated[
 DataOption = Annotated[
     Path | None,
     typer.Option(
+        "--data",
         metavar="DIR",
         show_default=False,
         help="The folder of benchmarks; $NODEPIECE_DATA and the user's cache are searched next.",

@@ -25,14 +25,16 @@ def inspect(
     as_json: JsonOption = False,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also draw the distances: .png, .svg or .pdf."),
+        typer.Option("--plot", metavar="FILE", help="Also draw the distances: .png, .svg or .pdf."),
     ] = None,
     node: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Show the pieces of this node and who shares them."),
+        typer.Option(
+            "--node", metavar="NAME", help="Show the pieces of this node and who shares them."
+        ),
     ] = None,
     dim: Annotated[
-        int, typer.Option(min=1, help="Numbers in a vector, for the comparison of memory.")
+        int, typer.Option("--dim", min=1, help="Numbers in a vector, for the comparison of memory.")
     ] = 200,
 ) -> None:
     """Show sizes, distances, how many nodes look alike, and the memory that is saved."""

@@ -49,20 +49,28 @@ def label(
     drop_relation: Annotated[
         list[str] | None,
         typer.Option(
+            "--drop-relation",
             metavar="NAME",
             help="A relation that states classes, whose facts are left out; may be repeated.",
         ),
     ] = None,
     least_nodes: Annotated[
-        int, typer.Option(metavar="N", help="Nodes that a class must have to be kept.")
+        int,
+        typer.Option("--least-nodes", metavar="N", help="Nodes that a class must have to be kept."),
     ] = 50,
     valid_share: Annotated[
-        float, typer.Option(metavar="S", help="Share of the labelled nodes for validation.")
+        float,
+        typer.Option(
+            "--valid-share", metavar="S", help="Share of the labelled nodes for validation."
+        ),
     ] = 0.1,
     test_share: Annotated[
-        float, typer.Option(metavar="S", help="Share of the labelled nodes for the test.")
+        float,
+        typer.Option("--test-share", metavar="S", help="Share of the labelled nodes for the test."),
     ] = 0.1,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="It decides the split.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="N", help="It decides the split.")
+    ] = 0,
     as_json: JsonOption = False,
     delimiter: DelimiterOption = None,
     header: HeaderOption = None,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 FactsOption = Annotated[
     str | None,
     typer.Option(
+        "--facts",
         metavar="FILE",
         help="Answer as if these facts were known too, which may name new nodes; nothing of it is "
         "kept. Any format that GRAPH may have, or - for standard input.",

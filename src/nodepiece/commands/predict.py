@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 def predict(
     run: RunArgument,
     head: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The node that a fact starts from.")
+        str | None, typer.Option("--head", metavar="NAME", help="The node that a fact starts from.")
     ] = None,
     relation: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help='The relation, or "inverse of" one.'),
+        typer.Option("--relation", metavar="NAME", help='The relation, or "inverse of" one.'),
     ] = None,
     tail: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The node that a fact leads to.")
+        str | None, typer.Option("--tail", metavar="NAME", help="The node that a fact leads to.")
     ] = None,
     node: Annotated[
         str | None,
         typer.Option(
+            "--node",
             metavar="NAME",
             help="A node whose classes are asked for (runs of node classification).",
         ),
@@ -39,6 +40,7 @@ def predict(
     graph: Annotated[
         str | None,
         typer.Option(
+            "--graph",
             metavar="GRAPH",
             help="Ask about another graph over the relations of training: a file, a folder with a "
             "train file, or - (runs of inductive link prediction).",
@@ -47,12 +49,13 @@ def predict(
     unseen_relations: Annotated[
         str,
         typer.Option(
+            "--unseen-relations",
             metavar="HOW",
             help="Relations of GRAPH that training did not have: refuse, or the mean of all.",
         ),
     ] = "refuse",
     facts: FactsOption = None,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many answers.")] = 10,
+    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many answers.")] = 10,
     include_known: Annotated[
         bool,
         typer.Option("--include-known", help="Also answers that the run's facts state already."),

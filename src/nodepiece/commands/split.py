@@ -34,9 +34,12 @@ def split(
         ),
     ],
     share: Annotated[
-        float, typer.Option(metavar="S", help="Share of the nodes for valid, and for test.")
+        float,
+        typer.Option("--share", metavar="S", help="Share of the nodes for valid, and for test."),
     ] = 0.05,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="It decides the split.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="N", help="It decides the split.")
+    ] = 0,
     as_json: JsonOption = False,
     data: DataOption = None,
 ) -> None:

@@ -41,36 +41,50 @@ def tokenize(
         ),
     ],
     anchors: Annotated[
-        int | None, typer.Option(metavar="N", help="How many nodes become anchors.")
+        int | None, typer.Option("--anchors", metavar="N", help="How many nodes become anchors.")
     ] = None,
     anchor_share: Annotated[
         float | None,
         typer.Option(
+            "--anchor-share",
             metavar="S",
             help=f"Anchors as a share of the nodes; {DEFAULTS.anchor_share} unless --anchors "
             "is given, and never fewer than K.",
         ),
     ] = None,
     anchors_per_node: Annotated[
-        int, typer.Option(metavar="K", help="Anchors that a node is written with; may be 0.")
+        int,
+        typer.Option(
+            "--anchors-per-node", metavar="K", help="Anchors that a node is written with; may be 0."
+        ),
     ] = DEFAULTS.anchors_per_node,
     relations_per_node: Annotated[
-        int, typer.Option(metavar="M", help="Relations that a node is written with; may be 0.")
+        int,
+        typer.Option(
+            "--relations-per-node",
+            metavar="M",
+            help="Relations that a node is written with; may be 0.",
+        ),
     ] = DEFAULTS.relations_per_node,
     mix: Annotated[
         str,
         typer.Option(
+            "--mix",
             metavar="SHARES",
             show_default=False,
             help=f"How anchors are chosen, in shares that add up to 1; {DEFAULT_MIX} unless given.",
         ),
     ] = DEFAULT_MIX,
     select: Annotated[
-        str, typer.Option(metavar="HOW", help="Which K anchors a node gets: nearest or random.")
+        str,
+        typer.Option(
+            "--select", metavar="HOW", help="Which K anchors a node gets: nearest or random."
+        ),
     ] = DEFAULTS.select,
     ties: Annotated[
         str,
         typer.Option(
+            "--ties",
             metavar="HOW",
             help="Which of equally near anchors come first: by an order of each node's own "
             "(per-node), or by one order for all (global).",
@@ -79,6 +93,7 @@ def tokenize(
     relation_order: Annotated[
         str,
         typer.Option(
+            "--relation-order",
             metavar="HOW",
             help="The order of a node's relations: ascending, or random for each node.",
         ),
@@ -86,6 +101,7 @@ def tokenize(
     disconnected: Annotated[
         str,
         typer.Option(
+            "--disconnected",
             metavar="HOW",
             help="Parts of the graph without an anchor are written as \\[DISCONNECTED] (token), or "
             "get an anchor more (anchor).",
@@ -95,7 +111,7 @@ def tokenize(
         bool, typer.Option("--no-distances", help="Forget how far the anchors are.")
     ] = False,
     seed: Annotated[
-        int, typer.Option(min=0, metavar="N", help="The same seed gives the same bytes.")
+        int, typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same bytes.")
     ] = 0,
     delimiter: DelimiterOption = None,
     header: HeaderOption = None,

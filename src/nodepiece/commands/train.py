@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DeviceOption = Annotated[
     str | None,
-    typer.Option(metavar="DEVICE", help="cpu, cuda or cuda:N; a GPU if there is one."),
+    typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N; a GPU if there is one."),
 ]
 
 
@@ -54,7 +54,9 @@ def train(
     ] = False,
     tensorboard: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write curves for TensorBoard (extra tensorboard)."),
+        typer.Option(
+            "--tensorboard", metavar="DIR", help="Write curves for TensorBoard (extra tensorboard)."
+        ),
     ] = None,
     list_all: Annotated[
         bool, typer.Option("--list", help="List the experiments that come with nodepiece.")

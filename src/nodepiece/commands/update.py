@@ -21,13 +21,17 @@ def update(
     run: RunArgument,
     add: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Facts to add; they may name new nodes."),
+        typer.Option("--add", metavar="FILE", help="Facts to add; they may name new nodes."),
     ] = None,
-    remove: Annotated[str | None, typer.Option(metavar="FILE", help="Facts to remove.")] = None,
+    remove: Annotated[
+        str | None, typer.Option("--remove", metavar="FILE", help="Facts to remove.")
+    ] = None,
     remove_nodes: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Nodes to remove with all their facts: a file with a name a line."
+            "--remove-nodes",
+            metavar="FILE",
+            help="Nodes to remove with all their facts: a file with a name a line.",
         ),
     ] = None,
     as_json: JsonOption = False,
