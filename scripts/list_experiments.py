@@ -1,14 +1,12 @@
 """Write docs/experiments.md: the experiments that come along, the paper's rows, what was measured.
 
-python scripts/list_experiments.py
+python -m scripts.list_experiments
 """
 
-import json
-from pathlib import Path
+from scripts.measured import ROOT, order, read_measurement, scores
 
 from nodepiece.settings import Experiment, describe_experiment, experiment_names, load_experiment
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "experiments.md"
 INTRODUCTION = """# Experiments
 
@@ -30,8 +28,9 @@ prediction" the table of its appendix, "Inductive" that of inductive link predic
 are among 50 nodes drawn at random, ten times, "Out-of-sample" that of nodes that arrive after
 training. Numbers in the last column are the paper's, those in
 "measured" are ours: MRR / Hits@10 on the test facts, or ROC-AUC / PRC-AUC / hard accuracy on the
-test nodes, from [`results`](../results), where each file has the command that gives it again. This
-page is written by `python scripts/list_experiments.py`.
+test nodes, from [`results`](../results), where each file has the command that gives it again;
+[results.md](results.md) has more of each. This page is written by
+`python -m scripts.list_experiments`.
 """
 TITLES = {
     "fb15k-237": "FB15k-237",
@@ -73,8 +72,8 @@ def page() -> str:
             f"## {title}\n\n"
             "| experiment | row of the paper | measured | what it is |\n|---|---|---|---|"
         )
-        mine = [each for each in experiments if group(each) == dataset]
-        parts += [row(experiment) for experiment in sorted(mine, key=order)] + [""]
+        mine = {each.name: each for each in experiments if group(each) == dataset}
+        parts += [row(mine[name]) for name in sorted(mine, key=order)] + [""]
     return "\n".join(parts)
 
 
@@ -83,12 +82,6 @@ def group(experiment: Experiment) -> str:
     if experiment.task == "out-of-sample":
         return experiment.task
     return experiment.dataset.partition("/")[0]
-
-
-def order(experiment: Experiment) -> tuple[bool, bool, bool, str]:
-    """The paper's models with their ablations, our own, shallow ones, relation prediction."""
-    name = experiment.name
-    return "relations-paper" in name, "rotate" in name, "best" in name, name
 
 
 def row(experiment: Experiment) -> str:
@@ -142,13 +135,8 @@ def class_row_of_the_paper(experiment: Experiment) -> str:
 
 
 def measured(name: str) -> str:
-    path = ROOT / "results" / f"{name}.json"
-    if not path.is_file():
-        return "-"
-    found = json.loads(path.read_text(encoding="utf-8"))
-    shown = ("roc_auc", "prc_auc", "hard_accuracy") if "roc_auc" in found else ("mrr", "hits@10")
-    scores = " / ".join(f"{found[key]:.3f}" for key in shown)
-    return f"[{scores}](../results/{name}.json)"
+    found = read_measurement(name)
+    return "-" if found is None else f"[{scores(found)}]({found.link})"
 
 
 if __name__ == "__main__":

@@ -1,19 +1,101 @@
-"""The documentation lists the experiments there are, and links to files that are there."""
+"""The documentation lists the experiments there are, tells what is in the files of results, and
+links to files that are there.
+"""
 
 import re
-from pathlib import Path
 
-from scripts.list_experiments import PAGE, page
+import pytest
+from scripts import list_experiments, write_results
+from scripts.list_experiments import page
+from scripts.measured import ROOT, Measurement, read_measurement, read_measurements, scores, told
+from scripts.paper_rows import PAPER_ROWS
+from scripts.results_compared import difference, listed, verdict
+from scripts.write_results import parameters, seconds
 
 from nodepiece.settings import experiment_names
 
-ROOT = Path(__file__).parents[1]
-
 
 def test_the_page_of_experiments_is_up_to_date() -> None:
-    written = PAGE.read_text(encoding="utf-8")
+    written = list_experiments.PAGE.read_text(encoding="utf-8")
 
-    assert written == page(), "run: python scripts/list_experiments.py"
+    assert written == page(), "run: python -m scripts.list_experiments"
+
+
+def test_the_page_of_results_is_up_to_date() -> None:
+    written = write_results.PAGE.read_text(encoding="utf-8")
+
+    assert written == write_results.page(), "run: python -m scripts.write_results"
+
+
+def test_every_run_of_results_is_on_it_once_with_its_scores_and_its_remark() -> None:
+    rows = [line for line in write_results.page().splitlines() if line.startswith("| [`")]
+    named = [re.findall(r"^\| \[`(.+?)`\]", row)[0] for row in rows]
+
+    assert sorted(named) == [each.name for each in read_measurements()]
+    for name, row in zip(named, rows, strict=True):
+        found = read_measurement(name)
+        assert found is not None
+        assert all(score in row for score in scores(found).split(" / ")), name
+        assert ("remark" not in found.found) or "<sup>" in row, name
+
+
+def test_the_readme_shows_what_is_in_the_files_it_links_to() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    num_rows = 0
+    for line in readme.splitlines():
+        names = re.findall(r"\]\(results/(\S+?)\.json\)", line) if line.startswith("|") else []
+        runs = [each for name in names if (each := read_measurement(name)) is not None]
+        if runs:
+            assert f"| {shown_in_the_readme(runs)} |" in line
+            num_rows += 1
+    assert num_rows > 10
+    for shown, name in re.findall(r"\[(\.\d+ / \S+)\]\(results/(\S+)\.json\)", readme):
+        found = read_measurement(name)
+        assert found is not None and scores(found) == shown
+
+
+def shown_in_the_readme(runs: list[Measurement]) -> str:
+    """Parameters, scores and seconds of a row, or of several: the most, each, and their sum."""
+    shared = " *" if any("remark" in each.found for each in runs) else ""
+    if len(runs) == 1:
+        (run,) = runs
+        return f"{parameters(run)} | {scores(run)} | {seconds(run)}{shared}"
+    most = max(parameters(run) for run in runs)
+    hits = ", ".join(told(run.found["hits@10"]) for run in runs)
+    total = sum(run.found["seconds"]["train"] for run in runs)
+    return f"up to {most} | {hits} | {total:.0f} s{shared}"
+
+
+def test_the_rows_of_the_paper_belong_to_experiments() -> None:
+    without = {name for name in PAPER_ROWS if name.endswith("-relations-rotate")}
+
+    assert set(PAPER_ROWS) - without <= set(experiment_names())
+
+
+@pytest.mark.parametrize(
+    ("apart", "words"),
+    [
+        ([0.0, 0.02], "reached (.000 to .020 above)"),
+        ([-0.01, -0.03], "**not reached** (.010 to .030 below)"),
+        ([-0.01, 0.02], "reached in part (from .010 below to .020 above)"),
+    ],
+)
+def test_the_paper_is_reached_where_no_row_is_below_it(apart: list[float], words: str) -> None:
+    assert verdict(apart) == words
+
+
+def test_differences_are_of_what_tables_show() -> None:
+    assert difference(0.38754, 0.403) == -0.015
+    assert told(0.0) == ".000" and told(1.0) == "1.000"
+
+
+def test_lists_of_words_end_with_and() -> None:
+    assert [listed(words) for words in ("", "a", "ab", "abc")] == [
+        "none",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
 
 
 def test_every_experiment_is_on_it_once() -> None:

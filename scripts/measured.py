@@ -1,0 +1,90 @@
+"""The files of results/ that `nodepiece train` made, and how pages tell what is in them."""
+
+import json
+import shlex
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from nodepiece.settings import load_experiment
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+DEVICE = "NVIDIA H200"  # where a row was measured, unless a note says otherwise
+CLASS_SCORES = ("roc_auc", "prc_auc", "hard_accuracy")
+LINK_SCORES = ("mrr", "hits@10")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A run that was measured."""
+
+    name: str  # of its file; that of its experiment, unless settings were changed
+    found: dict[str, Any]  # metrics.json of the run, maybe with a remark
+
+    @property
+    def task(self) -> str:
+        return str(self.found["task"])
+
+    @property
+    def link(self) -> str:
+        """To its file, from a page in docs/."""
+        return f"../results/{self.name}.json"
+
+
+def read_measurements() -> list[Measurement]:
+    """All there are, by name. The other files of results/ were made by benchmarks."""
+    names = sorted(path.stem for path in RESULTS.glob("*.json"))
+    return [each for name in names if (each := read_measurement(name)) is not None]
+
+
+def read_measurement(name: str) -> Measurement | None:
+    """None where there is no such file, or no run in it."""
+    path = RESULTS / f"{name}.json"
+    if not path.is_file():
+        return None
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return Measurement(name, found) if "task" in found else None
+
+
+def scores(measurement: Measurement) -> str:
+    """The scores that the paper reports for the task."""
+    found = measurement.found
+    keys = CLASS_SCORES if "roc_auc" in found else LINK_SCORES
+    return " / ".join(told(found[key]) for key in keys)
+
+
+def told(score: float) -> str:
+    """Three digits, as in the paper, less the zero before them."""
+    return f"{score:.3f}".removeprefix("0")
+
+
+def notes(measurement: Measurement) -> list[str]:
+    """What a reader of the numbers has to know: another device, other settings, the remark."""
+    found = measurement.found
+    device = [] if found["device"] == DEVICE else [f"on {found['device']}"]
+    remark = [found["remark"]] if "remark" in found else []
+    changed = changed_settings(found)
+    return device + ([", ".join(changed)] if changed else []) + remark
+
+
+def changed_settings(found: dict[str, Any]) -> list[str]:
+    """The settings that the command of a run changed, beside what the experiment says."""
+    changes = [
+        word for before, word in pairwise(shlex.split(found["command"])) if before == "--set"
+    ]
+    return [_change(found["experiment"], *change.split("=", 1)) for change in changes]
+
+
+def _change(experiment: str, key: str, value: str) -> str:
+    usual: Any = asdict(load_experiment(experiment))
+    for part in key.split("."):
+        usual = usual[part]
+    return f"`{key}` is {value} instead of {str(usual).lower()}"
+
+
+def order(name: str) -> tuple[bool, bool, bool, str]:
+    """The paper's models with their ablations, our own, shallow ones, relation prediction."""
+    ranks_relations = "relations-paper" in name or "relations-best" in name
+    return ranks_relations, "rotate" in name, "best" in name, name
