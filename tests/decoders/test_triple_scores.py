@@ -118,6 +118,24 @@ def test_complex_is_the_real_part_with_the_tail_conjugated() -> None:
     assert score_of("complex", [1, 2], [3, 4], [5, 6]) == 35
 
 
+def test_the_gradient_of_rotate_is_that_of_its_formula() -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = (3, 5, DIM), (3, 1, DIM), (3, 5, DIM), (1, DIM), (5, DIM)
+    head, relation, tail, one_head, tails = (
+        torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in shapes
+    )
+    for facts in ((head, relation, tail), (one_head, relation, tails)):
+        assert torch.autograd.gradcheck(DECODERS["rotate"].score, facts)
+
+
+def test_a_fact_that_rotate_finds_perfect_has_no_gradient() -> None:
+    head = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    score = DECODERS["rotate"].score(head, torch.tensor([[1.0, 0.0]]), head.detach())
+    (gradient,) = torch.autograd.grad(score.sum(), head)
+    assert gradient.tolist() == [[0, 0]]
+
+
 def test_rotate_turns_the_head_by_the_angle_of_the_relation() -> None:
     # 1 + 2i turned by a right angle is -2 + i; a modulus of 7 changes nothing.
     assert score_of("rotate", [1, 2], [0, 7], [-2, 1]) == 0

@@ -7,6 +7,7 @@ of the inverse relation, so there is no second set of formulas for them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from nodepiece.encoders.complex_numbers import (
     safe_root,
     to_unit_modulus,
 )
+from nodepiece.encoders.composition import complex_product as rotated
 from nodepiece.errors import InputError
 
 Score = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -75,7 +77,35 @@ def rotate(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
 
     The relation is brought to unit modulus here, so any vector is a rotation.
     """
-    return -torch.linalg.vector_norm(multiply(head, to_unit_modulus(relation)) - tail, dim=-1)
+    return _RotationScore.apply(head, to_unit_modulus(relation), tail)  # type: ignore[no-untyped-call]
+
+
+class _RotationScore(torch.autograd.Function):
+    """-|head * rotation - tail| with its gradient written out, in half the passes over memory."""
+
+    @staticmethod
+    def forward(ctx: Any, head: Tensor, rotation: Tensor, tail: Tensor) -> Tensor:
+        shape = torch.broadcast_shapes(head.shape, rotation.shape, tail.shape)  # type: ignore[no-untyped-call]
+        dtype = torch.promote_types(torch.promote_types(head.dtype, rotation.dtype), tail.dtype)
+        difference = rotated(head.to(dtype).expand(shape), rotation, sign=1).sub_(tail)
+        distance = torch.linalg.vector_norm(difference, dim=-1)
+        ctx.save_for_backward(head, rotation, difference, distance)
+        ctx.like_tail = tail.shape, tail.dtype
+        return -distance
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        head, rotation, difference, distance = ctx.saved_tensors
+        slope = (-gradient / distance).masked_fill(distance == 0, 0.0)
+        of_difference = difference * slope[..., None]
+        of_head = rotated(of_difference, rotation, sign=-1)
+        of_rotation = rotated(of_difference, head, sign=-1)
+        shape, dtype = ctx.like_tail
+        return (
+            of_head.sum_to_size(head.shape).to(head.dtype),
+            of_rotation.sum_to_size(rotation.shape).to(rotation.dtype),
+            of_difference.sum_to_size(shape).neg().to(dtype),
+        )
 
 
 def rotate_moduli(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:

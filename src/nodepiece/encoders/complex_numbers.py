@@ -4,6 +4,8 @@ This is the only complex layout in the package. Real arithmetic is used througho
 works in every precision and is compiled well, which complex types are not.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -38,10 +40,31 @@ def safe_root(squared: Tensor) -> Tensor:
 
 def to_unit_modulus(vector: Tensor) -> Tensor:
     """Every complex number on the unit circle; zero, which has no direction, becomes 1."""
-    modulus = moduli(vector)
-    has_none = modulus < NO_MODULUS
-    real, imaginary = (
-        half / modulus.masked_fill(has_none, 1.0) for half in vector.chunk(2, dim=-1)
-    )
-    real, imaginary = real.masked_fill(has_none, 1.0), imaginary.masked_fill(has_none, 0.0)
-    return torch.cat([real, imaginary], dim=-1)
+    return _ToUnitModulus.apply(vector)  # type: ignore[no-untyped-call]
+
+
+class _ToUnitModulus(torch.autograd.Function):
+    """With its gradient written out, in a quarter of the passes over small arrays."""
+
+    @staticmethod
+    def forward(ctx: Any, vector: Tensor) -> Tensor:
+        parts = _halves(vector)
+        modulus = parts.square().sum(dim=-2, keepdim=True).sqrt()
+        has_none = modulus < NO_MODULUS
+        inverse = modulus.masked_fill(has_none, torch.inf).reciprocal()  # 0 where there is none
+        unit = parts * inverse
+        unit.select(-2, 0).add_(has_none.squeeze(-2))
+        ctx.save_for_backward(unit, inverse)
+        return unit.flatten(start_dim=-2)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        unit, inverse = ctx.saved_tensors
+        parts = _halves(gradient)
+        outwards = (parts * unit).sum(dim=-2, keepdim=True)  # which the modulus takes back
+        return ((parts - unit * outwards) * inverse).flatten(start_dim=-2)
+
+
+def _halves(vector: Tensor) -> Tensor:
+    """(..., dim) -> (..., 2, dim / 2): real, imaginary."""
+    return vector.view(*vector.shape[:-1], 2, vector.shape[-1] // 2)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from nodepiece.encoders.bag_sum import Bags, sum_members
+from nodepiece.encoders.bag_sum import Bags, bags_of_width, sum_members
 from nodepiece.encoders.gated_sum import GatedSumEncoder
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.parameters import use_generator, xavier
@@ -18,6 +18,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 Encoder = MLPEncoder | GatedSumEncoder | TransformerEncoder
 
 NODES_AT_ONCE = 2**16  # encoded together where all nodes are and no gradient is wanted
+KEPT_ROWS = 2**26  # of the bags of all nodes, 4 bytes each
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,22 @@ class NodePieceEmbedding(nn.Module):
         self._bags: dict[bool, tuple[Bags, Bags]] = {}  # of all nodes; key: for training or not
 
     def forward(self, nodes: Tensor) -> Tensor:
-        encoded = self._encode(self._tokens_of(nodes.flatten()), nodes.numel())
+        encoder, asked = self.encoder, nodes.flatten()
+        if isinstance(encoder, TransformerEncoder) or not self._pays_to_factorize(len(asked)):
+            encoded = encoder(self.tables.vectors(), self._tokens_of(asked))
+        else:
+            bags = self._bags_of(encoder, asked)
+            encoded = encoder.factorized(self.tables.vectors(), bags, bags.transposed())
         return encoded.view(*nodes.shape, self.embedding_dim)
 
     def encode_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> Tensor:
         """The vectors of nodes that the table lacks, (num_rows, dim), from rows like its own."""
+        encoder, vectors = self.encoder, self.tables.vectors()
         tokens = self.token_tensors.of_rows(anchors, distances, relations)
-        return self._encode(tokens, len(anchors))
+        if isinstance(encoder, TransformerEncoder) or not self._pays_to_factorize(len(anchors)):
+            return encoder(vectors, tokens)
+        bags = encoder.product_rows(tokens)
+        return encoder.factorized(vectors, bags, bags.transposed())
 
     def all_nodes(self) -> Tensor:
         """(num_nodes, dim); where no gradient is wanted, nothing else grows with the nodes."""
@@ -112,13 +122,6 @@ class NodePieceEmbedding(nn.Module):
             for bags, new in zip(self._bags[True], (fresh, fresh.transposed()), strict=True):
                 bags.copy_from(new)
 
-    def _encode(self, tokens: Tokens, num_nodes: int) -> Tensor:
-        vectors = self.tables.vectors()
-        if isinstance(self.encoder, TransformerEncoder) or not self._pays_to_factorize(num_nodes):
-            return self.encoder(vectors, tokens)
-        bags = self.encoder.product_rows(tokens)
-        return self.encoder.factorized(vectors, bags, bags.transposed())
-
     def _all_in_chunks(self) -> Tensor:
         vectors, encoder = self.tables.vectors(), self.encoder
         products: Tensor | None = None
@@ -147,12 +150,21 @@ class NodePieceEmbedding(nn.Module):
             return self._training_tokens
         return self.token_tensors.tokens()
 
+    def _bags_of(self, encoder: MLPEncoder | GatedSumEncoder, nodes: Tensor) -> Bags:
+        """The bags of some nodes: copied, where those of all nodes are not too many to keep."""
+        counts = self.counts
+        if counts.num_nodes * (2 * counts.anchors_per_node + counts.relations_per_node) > KEPT_ROWS:
+            return encoder.product_rows(self._tokens_of(nodes))
+        bags = self._bags_of_all(encoder)[0]
+        rows = bags.members.view(bags.num_bags, -1).index_select(0, nodes)
+        return bags_of_width(rows, bags.num_rows)
+
     def _bags_of_all(self, encoder: MLPEncoder | GatedSumEncoder) -> tuple[Bags, Bags]:
         """The bags of the whole table: made once, and again when the model changes its device."""
         key = self.training and self._training_tokens is not None
-        tokens = self._tokens()
-        if key not in self._bags or self._bags[key][0].members.device != tokens.anchors.device:
-            bags = encoder.product_rows(tokens)
+        device = self.token_tensors.relations.device
+        if key not in self._bags or self._bags[key][0].members.device != device:
+            bags = encoder.product_rows(self._tokens())
             self._bags[key] = (bags, bags.transposed())
         return self._bags[key]
 
