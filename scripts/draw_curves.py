@@ -1,0 +1,98 @@
+"""Draw docs/wd50k-curves.svg: the training curves of node classification, for docs/results.md.
+
+python -m scripts.draw_curves
+"""
+
+import hashlib
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from scripts.curves import CURVES, MODELS, SHARES, Curve, read_curves
+from scripts.measured import CLASS_SCORES, ROOT
+from scripts.results_compared import CLASS_TITLES
+
+from nodepiece.report.distances import FAINT, GREY, INK
+
+PICTURE = ROOT / "docs" / "wd50k-curves.svg"
+# Of the palette of Okabe and Ito, which colour-blind people can tell apart.
+COLOURS = {"paper": "#0072b2", "paper-relations-only": "#56b4e9", "compgcn": "#d55e00"}
+# Where two curves are one, the wider shows on both sides of the narrower, which is drawn later.
+WIDTHS = {"compgcn": 1.7, "paper-relations-only": 2.8, "paper": 1.5}
+DASHED = (0, (3.2, 1.8))
+LOWEST = {"roc_auc": 0.7, "prc_auc": 0.0, "hard_accuracy": 0.0}
+
+
+def draw(curves: dict[tuple[int, str], Curve]) -> Figure:
+    """A row for each share of the labels, a column for each score."""
+    figure = Figure(figsize=(10.4, 8.6), dpi=130, facecolor="white")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(len(SHARES), len(CLASS_SCORES), sharex=True, sharey="col")
+    figure.subplots_adjust(0.085, 0.065, 0.985, 0.86, wspace=0.24, hspace=0.16)
+    for row, share in zip(grid, SHARES, strict=True):
+        row[0].set_ylabel(f"{share} % of the labels", fontsize=11.5, color=INK, labelpad=8)
+        for axes, score in zip(row, CLASS_SCORES, strict=True):
+            for model, width in WIDTHS.items():
+                curve = curves[share, model]
+                draw_curve(axes, curve, score, colour=COLOURS[model], width=width)
+            style(axes, score)
+    for axes, title in zip(grid[0], CLASS_TITLES, strict=True):
+        axes.set_title(title, fontsize=12, color=INK, loc="left")
+    for axes in grid[-1]:
+        axes.set_xlabel("epoch", fontsize=10.5, color=INK)
+    add_legends(figure)
+    return figure
+
+
+def draw_curve(axes: Axes, curve: Curve, score: str, *, colour: str, width: float) -> None:
+    train, valid = (curve.scores[f"{part}_{score}"] for part in ("train", "valid"))
+    axes.plot(curve.epochs, train, color=colour, lw=0.75 * width, ls=DASHED)
+    axes.plot(curve.epochs, valid, color=colour, lw=width)
+    height = curve.at(curve.best_epoch, f"valid_{score}")
+    axes.plot(curve.best_epoch, height, "o", color=colour, mec="white", ms=7.5, zorder=3)
+
+
+def style(axes: Axes, score: str) -> None:
+    axes.set_xlim(0, 4050)
+    axes.set_ylim(LOWEST[score], 1.015)
+    axes.set_xticks(range(0, 4001, 1000), [f"{epoch:,}" for epoch in range(0, 4001, 1000)])
+    axes.grid(color=FAINT)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=GREY, length=0, labelsize=9.5)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(GREY)
+
+
+def add_legends(figure: Figure) -> None:
+    """What the colours are, and below it what the lines are."""
+    models = [Line2D([], [], color=COLOURS[key], lw=3.2, label=MODELS[key]) for key in COLOURS]
+    lines = [
+        Line2D([], [], color=INK, lw=1.5, ls=DASHED, label="training nodes"),
+        Line2D([], [], color=INK, lw=1.9, label="validation nodes"),
+        Line2D([], [], color=INK, lw=0, marker="o", ms=7.5, label="the epoch chosen by validation"),
+    ]
+    for handles, height in ((models, 1.0), (lines, 0.962)):
+        figure.legend(
+            handles=handles,
+            loc="upper left",
+            bbox_to_anchor=(0.075, height),
+            ncols=len(handles),
+            frameon=False,
+            fontsize=11,
+            labelcolor=INK,
+        )
+
+
+def digest(path: Path = CURVES) -> str:
+    """Of the numbers, to be found in the picture that was drawn from them."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    matplotlib.rcParams["svg.hashsalt"] = "nodepiece"  # the same bytes every time
+    about = f"{CURVES.name}, sha256 {digest()}"
+    draw(read_curves()).savefig(PICTURE, metadata={"Date": None, "Description": about})
