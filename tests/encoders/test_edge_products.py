@@ -14,13 +14,12 @@ from torch import Tensor
 from nodepiece.encoders.bag_sum import HAS_TRITON
 from nodepiece.encoders.edge_products import (
     PRODUCTS,
-    EdgeEnds,
     Product,
+    _SumProducts,
     ends_of,
     products_along,
     sum_products,
 )
-from nodepiece.encoders.edge_sums import CHUNK_CELLS
 
 ROOT = Path(__file__).parents[2]
 NUM_NODES, NUM_RELATIONS, DIM = 5, 3, 4
@@ -49,34 +48,38 @@ def slow_product(node: Tensor, relation: Tensor, how: Product) -> Tensor:
     return torch.cat([(one * other).real, (one * other).imag])
 
 
-def in_order(ends: EdgeEnds) -> tuple:  # type: ignore[type-arg]
-    return ends.tails, ends.relations, ends.heads
+def slow_sums(nodes: Tensor, relations: Tensor, weight: Tensor | None, edges: Tensor) -> Tensor:
+    sums = [torch.zeros_like(nodes[0]) for _ in nodes]
+    for index, (head, relation, tail) in enumerate(edges.tolist()):
+        product = nodes[tail] * relations[relation]
+        sums[head] = sums[head] + (product if weight is None else weight[index] * product)
+    return torch.stack(sums)
+
+
+def assert_same(found: Tensor, expected: Tensor, of: tuple[Tensor, ...]) -> None:
+    """Equal values, and equal gradients of a sum in which every number has another weight."""
+    torch.testing.assert_close(found, expected)
+    slope = random(*expected.shape, seed=3)
+    if expected.requires_grad:
+        torch.testing.assert_close(
+            torch.autograd.grad((found * slope).sum(), of),
+            torch.autograd.grad((expected * slope).sum(), of, retain_graph=True),
+        )
 
 
 @few
-@given(random_edges, st.sampled_from(HOW), st.booleans())
+@given(random_edges, st.booleans())
 def test_sums_are_those_of_a_loop_over_edges_and_so_are_gradients(
-    edges: Tensor, how: Product, is_weighted: bool
+    edges: Tensor, is_weighted: bool
 ) -> None:
     nodes = random(NUM_NODES, DIM, seed=0).requires_grad_()
     relations = random(NUM_RELATIONS, DIM, seed=1).requires_grad_()
     weight = random(len(edges), seed=2) if is_weighted else None
-    expected = [torch.zeros(DIM, dtype=torch.float64) for _ in range(NUM_NODES)]
-    for index, (head, relation, tail) in enumerate(edges.tolist()):
-        product = slow_product(nodes[tail], relations[relation], how)
-        expected[head] = expected[head] + (product if weight is None else weight[index] * product)
-
-    ends = in_order(ends_of(edges, NUM_NODES, NUM_RELATIONS))
-    found = sum_products(nodes, relations, weight, ends, how)
-
-    torch.testing.assert_close(found, torch.stack(expected))
-    if len(edges):
-        slope = random(NUM_NODES, DIM, seed=3)
-        of = (nodes, relations)
-        torch.testing.assert_close(
-            torch.autograd.grad((found * slope).sum(), of),
-            torch.autograd.grad((torch.stack(expected) * slope).sum(), of),
-        )
+    expected = slow_sums(nodes, relations, weight, edges)
+    ends = ends_of(edges, NUM_NODES, NUM_RELATIONS)
+    assert_same(sum_products(nodes, relations, weight, ends), expected, (nodes, relations))
+    edge_by_edge = _SumProducts.apply(nodes, relations, weight, ends)  # type: ignore[no-untyped-call]
+    assert_same(edge_by_edge, expected, (nodes, relations))  # as a GPU does it
 
 
 @few
@@ -86,35 +89,60 @@ def test_products_along_edges_are_those_of_a_loop_and_so_are_gradients(
 ) -> None:
     nodes = random(NUM_NODES, DIM, seed=0).requires_grad_()
     relations = random(NUM_RELATIONS, DIM, seed=1).requires_grad_()
-    tails, at_relations, _ = in_order(ends_of(edges, NUM_NODES, NUM_RELATIONS))
-    found = products_along(nodes, relations, (tails, at_relations), how)
+    ends = ends_of(edges, NUM_NODES, NUM_RELATIONS)
+    found = products_along(nodes, relations, (ends.tails, ends.relations), how)
     slow = [slow_product(nodes[t], relations[r], how) for _, r, t in edges.tolist()]
     expected = torch.stack([torch.zeros(DIM, dtype=torch.float64), *slow])[1:]
-    torch.testing.assert_close(found, expected)
-    if len(edges):
-        slope, of = random(len(edges), DIM, seed=3), (nodes, relations)
-        torch.testing.assert_close(
-            torch.autograd.grad((found * slope).sum(), of),
-            torch.autograd.grad((expected * slope).sum(), of),
-        )
+    assert_same(found, expected, (nodes, relations))
 
 
-def test_more_edges_than_fit_a_cache_at_a_time_are_added_up_all_the_same() -> None:
-    dim, num_edges = CHUNK_CELLS // 8, 100  # eight edges at a time; some nodes have more, some none
-    generator = torch.Generator().manual_seed(0)
-    edges = torch.stack(
-        [
-            torch.randint(high, (num_edges,), generator=generator) ** 2 % high
-            for high in (7, NUM_RELATIONS, 7)
-        ],
-        dim=1,
+@few
+@given(random_edges)
+def test_voices_are_the_distinct_pairs_of_relation_and_tail(edges: Tensor) -> None:
+    voices = ends_of(edges, NUM_NODES, NUM_RELATIONS).voices
+    pairs = list(zip(voices.relations.rows.tolist(), voices.tails.rows.tolist(), strict=True))
+    assert pairs == sorted({(relation, tail) for _, relation, tail in edges.tolist()})
+    of_edges = [pairs[voice] for voice in voices.of_edges.rows.tolist()]
+    assert of_edges == [(relation, tail) for _, relation, tail in edges.tolist()]
+
+
+def test_one_node_with_one_number_hears_itself() -> None:
+    ends = ends_of(torch.tensor([[0, 0, 0], [0, 0, 0]]), 1, 1)
+    nodes, relations = torch.tensor([[3.0]]), torch.tensor([[5.0]])
+    assert sum_products(nodes, relations, torch.tensor([1.0, 2.0]), ends).tolist() == [[45.0]]
+
+
+def test_no_nodes_hear_nothing() -> None:
+    ends = ends_of(torch.zeros(0, 3, dtype=torch.int64), 0, 2)
+    assert sum_products(torch.zeros(0, 4), torch.zeros(2, 4), None, ends).shape == (0, 4)
+
+
+def test_weights_may_lie_anywhere_and_get_no_gradient() -> None:
+    edges = torch.tensor([[0, 0, 1], [1, 1, 0], [0, 1, 1]])
+    ends = ends_of(edges, 2, 2)
+    nodes, relations = random(2, DIM, seed=0).requires_grad_(), random(2, DIM, seed=1)
+    apart = random(3, 2, seed=2).requires_grad_()
+    found = sum_products(nodes, relations, apart[:, 1], ends)
+    expected = slow_sums(nodes, relations, apart[:, 1].detach(), edges)
+    assert_same(found, expected, (nodes,))
+    assert not sum_products(nodes.detach(), relations, apart[:, 1], ends).requires_grad
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_of_two_precisions_the_finer_one_counts_and_gradients_have_their_own(how: Product) -> None:
+    edges = torch.tensor([[0, 0, 1], [1, 1, 0], [0, 1, 1]])
+    ends = ends_of(edges, 2, 2)
+    exact, relations = random(2, DIM, seed=0).bfloat16(), random(2, DIM, seed=1).float()
+    nodes = exact.clone().requires_grad_()
+    relations.requires_grad_()
+    found = products_along(nodes, relations, (ends.tails, ends.relations), how)
+    expected = torch.stack(
+        [slow_product(exact[t].float(), relations[r], how) for _, r, t in edges.tolist()]
     )
-    nodes, relations = random(7, dim, seed=0), random(NUM_RELATIONS, dim, seed=1)
-    expected = torch.zeros_like(nodes)
-    for head, relation, tail in edges.tolist():
-        expected[head] += nodes[tail] * relations[relation]
-    ends = in_order(ends_of(edges, 7, NUM_RELATIONS))
-    torch.testing.assert_close(sum_products(nodes, relations, None, ends), expected)
+    torch.testing.assert_close(found, expected)
+    of_nodes, of_relations = torch.autograd.grad(found.sum(), (nodes, relations))
+    assert (of_nodes.dtype, of_relations.dtype) == (torch.bfloat16, torch.float32)
+    assert sum_products(nodes, relations, None, ends).dtype == torch.float32
 
 
 def check_kernels() -> None:
@@ -123,7 +151,7 @@ def check_kernels() -> None:
 
     device = "cuda" if torch.cuda.is_available() else "cpu"  # the interpreter runs anywhere
     generator = torch.Generator().manual_seed(0)
-    for dim, num_edges in ((6, 30), (100, 300), (600, 20), (4, 0)):
+    for dim, num_edges in ((2, 30), (6, 30), (100, 300), (600, 20), (4, 0)):
         edges = torch.randint(5, (num_edges, 3), generator=generator)
         ends = ends_of(edges, 6, 5)
         nodes, relations = (
@@ -153,6 +181,24 @@ def check_kernels() -> None:
 @pytest.mark.gpu
 def test_the_kernels_on_a_gpu_compute_what_they_stand_for() -> None:
     check_kernels()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sums_and_gradients_on_a_gpu_are_those_of_a_cpu(dtype: torch.dtype) -> None:
+    edges = torch.randint(7, (3000, 3), generator=torch.Generator().manual_seed(0))
+    weight, slope = random(len(edges), seed=2).to(dtype), random(7, 40, seed=3).to(dtype)
+    found = []
+    for device in ("cpu", "cuda"):
+        ends = ends_of(edges.to(device), 7, 7)
+        nodes, relations = (
+            random(7, 40, seed=seed).to(device, dtype).requires_grad_() for seed in (0, 1)
+        )
+        sums = sum_products(nodes, relations, weight.to(device), ends)
+        gradients = torch.autograd.grad((sums * slope.to(device)).sum(), (nodes, relations))
+        found.append([part.detach().cpu() for part in (sums, *gradients)])
+    tolerance = 1e-3 if dtype == torch.float32 else 1e-9
+    torch.testing.assert_close(found[1], found[0], rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton comes with PyTorch for CUDA")

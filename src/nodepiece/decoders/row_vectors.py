@@ -39,7 +39,7 @@ def neighbour_sums(vectors: Tensor, relations: Tensor, ends: EdgeEnds) -> Tensor
 
     Under DistMult this is the direction in which a vector scores its own facts the highest.
     """
-    return sum_products(vectors, relations, None, (ends.tails, ends.relations, ends.heads))
+    return sum_products(vectors, relations, None, ends)
 
 
 def averages_without_one(

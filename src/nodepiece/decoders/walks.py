@@ -109,9 +109,7 @@ class Walks(nn.Module):
         scale = relations.shape[1] ** -0.5
         for step, prefer in enumerate(self.prefer):
             preference = 2 * (relations @ prefer(questions).T * scale).sigmoid()
-            chance = sum_products(
-                chance, preference, weight, (ends.tails, ends.relations, ends.heads)
-            )
+            chance = sum_products(chance, preference, weight, ends)
             total = total + mix[step] * chance
         return total.scatter(0, heads[None], 0.0)  # to be back home is no answer
 

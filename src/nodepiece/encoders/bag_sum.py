@@ -1,9 +1,9 @@
 """Sums over bags of rows, forwards and backwards without atomics.
 
-One operation carries the factorized MLP: `bag_sum(rows, bags)[i]` is the sum
-of the rows that bag i names. Its gradient is the same operation over the transposed bags (for
-each row, the bags it is in), so both ways are plain gathers with a fixed order of additions: the
-same result on every run, no atomics, and no copy of a row for each of its uses.
+One operation carries the factorized MLP: `bag_sum(rows, bags)[i]` is the sum of the rows that bag
+i names. Its gradient is the same operation over the transposed bags (for each row, the bags it is
+in), so both ways are plain gathers with a fixed order of additions: the same result on every run,
+no atomics, and no copy of a row for each of its uses.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,11 @@ from torch.nn.functional import embedding_bag
 
 CHUNK = 128  # a GPU program adds up at most so many rows; longer bags are cut into chunks
 HAS_TRITON = find_spec("triton") is not None  # comes with PyTorch for CUDA
+
+
+def has_kernel(*rows: Tensor) -> bool:
+    """Whether these are added up by a kernel of ours, which needs Triton and sums in float32."""
+    return HAS_TRITON and all(part.is_cuda and part.dtype != torch.float64 for part in rows)
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def sum_chunks(bags: Bags, sums_of: Callable[[Tensor], Tensor]) -> Tensor:
     """In two levels: `sums_of` adds up chunks, given their offsets, and these are added up here."""
     chunks, bag_chunks = bags.chunks
     partial = sums_of(chunks)
-    if HAS_TRITON and partial.dtype != torch.float64:
+    if has_kernel(partial):
         from nodepiece.encoders import bag_sum_cuda  # imports Triton
 
         return bag_sum_cuda.sum_runs(partial, bag_chunks)
@@ -103,7 +108,7 @@ def sum_chunks(bags: Bags, sums_of: Callable[[Tensor], Tensor]) -> Tensor:
 
 def sum_rows(rows: Tensor, members: Tensor, offsets: Tensor) -> Tensor:
     """One level of sums, by the kernel that suits the device."""
-    if rows.is_cuda and HAS_TRITON and rows.dtype != torch.float64:
+    if has_kernel(rows):
         from nodepiece.encoders import bag_sum_cuda  # imports Triton
 
         return bag_sum_cuda.sum_rows(rows, members, offsets)

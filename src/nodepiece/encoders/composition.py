@@ -42,7 +42,7 @@ def complex_product(left: Tensor, right: Tensor, *, sign: int) -> Tensor:
     """The left one times the right one, or its conjugate where the sign is -1; equal shapes."""
     left_real, left_imaginary = left.chunk(2, dim=-1)
     right_real, right_imaginary = right.chunk(2, dim=-1)
-    product = torch.empty_like(left)
+    product = torch.empty_like(left, dtype=torch.result_type(left, right))
     real, imaginary = product.chunk(2, dim=-1)
     torch.mul(left_real, right_real, out=real)
     real.addcmul_(left_imaginary, right_imaginary, value=-sign)

@@ -1,33 +1,43 @@
 """Along every edge a product of two rows, a node's and a relation's, and sums of such products.
 
 All that message passing does with a relation: `products_along` gives every edge its product,
-`sum_products` adds up those of the edges that end at the same place. The gradient of either is
-again a sum of products, over the same edges grouped by another of their ends; so on a GPU one
-kernel does it all, every sum has a fixed order, and no array of edges times dimensions is made
-unless it is the result.
+`sum_products` adds up those of a node's edges. The gradient of either is again a sum of products,
+over the same edges grouped by another of their ends, so every sum has a fixed order. On a GPU one
+kernel does it all, and no array of edges times dimensions is made unless it is the result. A CPU
+multiplies once what several edges share, which is three times as fast on FB15k-237 as edge by edge.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 
-from nodepiece.encoders.bag_sum import HAS_TRITON, Bags, sum_chunks
+from nodepiece.encoders.bag_sum import Bags, has_kernel, sum_chunks, sum_members
 from nodepiece.encoders.composition import complex_product
-from nodepiece.encoders.edge_sums import CHUNK_CELLS, Ends, ends_at
+from nodepiece.encoders.edge_sums import Ends, ends_at, weighted_sum
 
-Product = Literal["multiply", "rotate", "rotate back"]
+Product = Literal["multiply", "rotate"]
 # The gradient of one side is that of the result times the other side, by this product.
-BACKWARDS: dict[str, Product] = {"multiply": "multiply", "rotate": "rotate back"}
+BACKWARDS = {"multiply": "multiply", "rotate": "rotate back"}
 PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "multiply": torch.mul,
     "rotate": partial(complex_product, sign=1),
     "rotate back": partial(complex_product, sign=-1),
 }
+# One side of the products: (num_rows, dim), and for every edge its row.
+Side = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Voices:
+    """The distinct pairs of relation and tail of some edges."""
+
+    of_edges: Ends  # num_edges edges, num_voices rows
+    relations: Ends  # of voices: num_voices edges, num_relations rows
+    tails: Ends  # of voices: num_voices edges, num_nodes rows
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,19 @@ class EdgeEnds:
     heads: Ends
     relations: Ends
     tails: Ends
+
+    @cached_property
+    def voices(self) -> Voices:
+        """Costs four sorts; a GPU does without."""
+        num_relations, num_nodes = (end.edges.num_bags for end in (self.relations, self.tails))
+        key, voice = torch.unique(
+            self.relations.rows * num_nodes + self.tails.rows, return_inverse=True
+        )
+        return Voices(
+            ends_at(voice, len(key)),
+            ends_at(key // max(1, num_nodes), num_relations),
+            ends_at(key % max(1, num_nodes), num_nodes),
+        )
 
 
 def ends_of(edges: Tensor, num_nodes: int, num_relations: int) -> EdgeEnds:
@@ -49,104 +72,110 @@ def ends_of(edges: Tensor, num_nodes: int, num_relations: int) -> EdgeEnds:
 
 def products_along(left: Tensor, right: Tensor, ends: tuple[Ends, Ends], how: Product) -> Tensor:
     """(num_left, dim), (num_right, dim) -> (num_edges, dim): for every edge left * right."""
-    return _ProductSum.apply(left, right, None, *ends, None, how)  # type: ignore[no-untyped-call]
+    return _ProductsAlong.apply(left, right, *ends, how)  # type: ignore[no-untyped-call]
 
 
-def sum_products(
-    left: Tensor,
-    right: Tensor,
-    weight: Tensor | None,
-    ends: tuple[Ends, Ends, Ends],
-    how: Product = "multiply",
-) -> Tensor:
-    """For every target the sum over its edges of weight * left * right: (num_targets, dim).
+def sum_products(nodes: Tensor, relations: Tensor, weight: Tensor | None, ends: EdgeEnds) -> Tensor:
+    """For every node the sum over its edges of weight * tail * relation: (num_nodes, dim).
 
-    left (num_left, dim); right (num_right, dim); weight (num_edges,), which gets no gradient;
-    ends: of left, of right, and the target.
+    nodes (num_nodes, dim); relations (num_relations, dim); weight (num_edges,), which gets no
+    gradient.
     """
-    return _ProductSum.apply(left, right, weight, *ends, how)  # type: ignore[no-untyped-call]
+    if weight is not None:
+        weight = weight.detach().contiguous()
+    if has_kernel(nodes, relations):
+        return _SumProducts.apply(nodes, relations, weight, ends)  # type: ignore[no-untyped-call]
+    voices = ends.voices
+    said = products_along(nodes, relations, (voices.tails, voices.relations), "multiply")
+    if weight is None:
+        weight = said.new_ones(len(ends.heads.rows))
+    return weighted_sum(said, weight[:, None], voices.of_edges, ends.heads)
 
 
-class _ProductSum(torch.autograd.Function):
+class _ProductsAlong(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        left: Tensor,
-        right: Tensor,
-        weight: Tensor | None,
-        at_left: Ends,
-        at_right: Ends,
-        target: Ends | None,
-        how: Product,
+        ctx: Any, left: Tensor, right: Tensor, at_left: Ends, at_right: Ends, how: Product
     ) -> Tensor:
         left, right = left.contiguous(), right.contiguous()
-        ctx.save_for_backward(left, right, weight)
-        ctx.ends, ctx.how = (at_left, at_right, target), how
-        if target is None:
-            return multiply_rows(left, at_left.rows, right, at_right.rows, how)
-        return _sum(left, at_left.rows, right, at_right.rows, weight, target.edges, how)
+        ctx.save_for_backward(left, right)
+        ctx.ends, ctx.how = (at_left, at_right), how
+        return _multiply((left, at_left.rows), (right, at_right.rows), how)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        left, right, weight = ctx.saved_tensors
-        at_left, at_right, target = ctx.ends
-        rows, how = None if target is None else target.rows, BACKWARDS[ctx.how]
-        gradient = gradient.contiguous()
+        left, right = ctx.saved_tensors
+        (at_left, at_right), how = ctx.ends, BACKWARDS[ctx.how]
+        each = (gradient.contiguous(), None)
         of_left, of_right = None, None
         if ctx.needs_input_grad[0]:
-            of_left = _sum(gradient, rows, right, at_right.rows, weight, at_left.edges, how)
-            of_left = of_left.to(left.dtype)
+            of_left = _add_up(each, (right, at_right.rows), at_left.edges, how).to(left.dtype)
         if ctx.needs_input_grad[1]:
-            of_right = _sum(gradient, rows, left, at_left.rows, weight, at_right.edges, how)
-            of_right = of_right.to(right.dtype)
-        return of_left, of_right, None, None, None, None, None
+            of_right = _add_up(each, (left, at_left.rows), at_right.edges, how).to(right.dtype)
+        return of_left, of_right, None, None, None
 
 
-def _sum(
-    left: Tensor,
-    left_rows: Tensor | None,  # (num_edges,); None: edge e has row e
-    right: Tensor,
-    right_rows: Tensor,
-    weight: Tensor | None,
+class _SumProducts(torch.autograd.Function):
+    """The sums by the kernel for GPUs."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, nodes: Tensor, relations: Tensor, weight: Tensor | None, ends: EdgeEnds
+    ) -> Tensor:
+        nodes, relations = nodes.contiguous(), relations.contiguous()
+        ctx.save_for_backward(nodes, relations, weight)
+        ctx.ends = ends
+        tails, through = (nodes, ends.tails.rows), (relations, ends.relations.rows)
+        return _add_up(tails, through, ends.heads.edges, "multiply", weight)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        nodes, relations, weight = ctx.saved_tensors
+        ends: EdgeEnds = ctx.ends
+        heads = (gradient.contiguous(), ends.heads.rows)
+        of_nodes, of_relations = None, None
+        if ctx.needs_input_grad[0]:
+            through = (relations, ends.relations.rows)
+            of_nodes = _add_up(heads, through, ends.tails.edges, "multiply", weight)
+            of_nodes = of_nodes.to(nodes.dtype)
+        if ctx.needs_input_grad[1]:
+            tails = (nodes, ends.tails.rows)
+            of_relations = _add_up(heads, tails, ends.relations.edges, "multiply", weight)
+            of_relations = of_relations.to(relations.dtype)
+        return of_nodes, of_relations, None, None
+
+
+def _multiply(left: Side, right: Side, how: str) -> Tensor:
+    """(num_edges, dim): the product of every edge."""
+    if has_kernel(left[0], right[0]):
+        from nodepiece.encoders import edge_products_cuda  # imports Triton
+
+        return edge_products_cuda.multiply_rows(*left, *right, how)
+    return PRODUCTS[how](_rows_of(left), _rows_of(right))
+
+
+def _add_up(
+    left: Side | tuple[Tensor, None],  # None: edge e has row e
+    right: Side,
     bags: Bags,  # of edges
-    how: Product,
+    how: str,
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """The sums, by what suits the device."""
-    if left.is_cuda and HAS_TRITON and left.dtype != torch.float64:
+    """(num_bags, dim): the sum of the products of the edges in each bag."""
+    if has_kernel(left[0], right[0]):
         from nodepiece.encoders import edge_products_cuda  # imports Triton
 
         return sum_chunks(
             bags,
-            lambda offsets: edge_products_cuda.sum_products(
-                left, left_rows, right, right_rows, weight, bags.members, offsets, how
+            lambda chunks: edge_products_cuda.sum_products(
+                left[0], left[1], *right, weight, bags.members, chunks, how
             ),
         )
-    # Edges of some bags at a time, so that their products stay in the cache of a CPU.
-    size = max(1, CHUNK_CELLS // max(1, left.shape[1]))
-    offsets = bags.offsets.long()
-    firsts = torch.arange(0, len(bags.members) + 1, size, device=offsets.device)
-    cuts = torch.searchsorted(offsets, firsts[1:]).unique().tolist()  # type: ignore[no-untyped-call]
-    sums = []
-    start, first = 0, 0
-    for stop in [*(cut for cut in cuts if 0 < cut < bags.num_bags), bags.num_bags]:
-        last = int(offsets[stop])
-        edges = bags.members[first:last].long()
-        one = left.index_select(0, edges if left_rows is None else left_rows[edges])
-        product = PRODUCTS[how](one, right.index_select(0, right_rows[edges]))
-        if weight is not None:
-            product = product * weight[edges, None]
-        every = torch.arange(len(edges), device=left.device)
-        inside = offsets[start : stop + 1] - first
-        sums.append(embedding_bag(every, product, inside, mode="sum", include_last_offset=True))
-        start, first = stop, last
-    return torch.cat(sums)
+    product = PRODUCTS[how](_rows_of(left), _rows_of(right))
+    return sum_members(product if weight is None else product * weight[:, None], bags)
 
 
-def multiply_rows(
-    left: Tensor, left_rows: Tensor, right: Tensor, right_rows: Tensor, how: Product
-) -> Tensor:
-    if left.is_cuda and HAS_TRITON and left.dtype != torch.float64:
-        from nodepiece.encoders import edge_products_cuda  # imports Triton
-
-        return edge_products_cuda.multiply_rows(left, left_rows, right, right_rows, how)
-    return PRODUCTS[how](left.index_select(0, left_rows), right.index_select(0, right_rows))
+def _rows_of(side: Side | tuple[Tensor, None]) -> Tensor:
+    """(num_edges, dim)."""
+    values, rows = side
+    return values if rows is None else values.index_select(0, rows)

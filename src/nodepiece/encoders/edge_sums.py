@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from nodepiece.encoders.bag_sum import HAS_TRITON, Bags, sum_chunks, sum_members
+from nodepiece.encoders.bag_sum import HAS_TRITON, Bags, has_kernel, sum_chunks, sum_members
 
 CHUNK_CELLS = 2**17  # numbers that a CPU multiplies at a time, so that they stay in its cache
 NARROW = 64  # numbers in a row, from which a GPU does well with a block of threads for each
@@ -32,7 +32,7 @@ def ends_at(rows: Tensor, num_rows: int) -> Ends:
     found, edges = torch.sort(rows, stable=True)
     ids = torch.arange(num_rows + 1, device=rows.device, dtype=rows.dtype)
     offsets = torch.searchsorted(found, ids, out_int32=True)
-    return Ends(rows.long(), Bags(edges.int(), offsets, len(rows)))
+    return Ends(rows.long().contiguous(), Bags(edges.int(), offsets, len(rows)))
 
 
 def spread(values: Tensor, ends: Ends) -> Tensor:
@@ -80,7 +80,7 @@ class _WeightedSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weights: Tensor, source: Ends, target: Ends) -> Tensor:
         rows, weights = rows.contiguous(), weights.to(rows.dtype).contiguous()
-        ctx.save_for_backward(rows, weights)
+        ctx.save_for_backward(rows if ctx.needs_input_grad[1] else None, weights)
         ctx.source, ctx.target = source, target
         return sum_weighted(rows, weights, source, target)
 
@@ -109,7 +109,7 @@ def sum_weighted(rows: Tensor, weights: Tensor, source: Ends, target: Ends) -> T
     """The sums of `weighted_sum`, by what suits the device."""
     if not rows.is_cuda:
         return _sum_weighted_on_cpu(rows, weights, source, target)
-    if not HAS_TRITON or rows.dtype == torch.float64:
+    if not has_kernel(rows):
         carried = rows.index_select(0, source.rows).view(*weights.shape, -1) * weights[:, :, None]
         return sum_members(carried.flatten(start_dim=1), target.edges)
     from nodepiece.encoders import edge_sums_cuda  # imports Triton
@@ -142,7 +142,7 @@ def _sum_weighted_on_cpu(rows: Tensor, weights: Tensor, source: Ends, target: En
 
 def products_of_ends(left: Tensor, right: Tensor, source: Ends, target: Ends, heads: int) -> Tensor:
     """For every edge and head the product of the rows at both ends: (num_edges, heads)."""
-    if left.is_cuda and HAS_TRITON and left.dtype != torch.float64:
+    if has_kernel(left, right):
         from nodepiece.encoders import edge_sums_cuda  # imports Triton
 
         return edge_sums_cuda.products_of_ends(left, right, source.rows, target.rows, heads)

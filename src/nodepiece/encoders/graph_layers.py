@@ -50,7 +50,6 @@ class GraphLayer(nn.Module):
     def forward(self, nodes: Tensor, relations: Tensor, hoods: Neighbourhoods) -> Tensor:
         # (num_nodes, dim), (num_relations, dim) -> (num_nodes, dim)
         share = self.edge_dropout(hoods.share_of_pair).index_select(0, hoods.pair)
-        ends = hoods.ends
-        heard = sum_products(nodes, relations, share, (ends.tails, ends.relations, ends.heads))
+        heard = sum_products(nodes, relations, share, hoods.ends)
         update = self.norm(self.own(nodes) + self.message(heard)).relu()
         return nodes + self.dropout(update)
