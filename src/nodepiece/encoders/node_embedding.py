@@ -18,7 +18,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 Encoder = MLPEncoder | GatedSumEncoder | TransformerEncoder
 
 NODES_AT_ONCE = 2**16  # encoded together where all nodes are and no gradient is wanted
-KEPT_ROWS = 2**26  # of the bags of all nodes, 4 bytes each
+KEPT_ROWS = 2**24  # of the bags of all nodes: more take too long to sort
 
 
 @dataclass(frozen=True)
