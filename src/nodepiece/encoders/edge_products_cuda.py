@@ -1,4 +1,7 @@
-"""The inner loops of `sum_products` and `products_along` on a GPU, in Triton."""
+"""The inner loops of `sum_products` and `products_along` on a GPU, in Triton.
+
+A complex product wants rows of even length, which `GraphLayerSettings.check_dim` sees to.
+"""
 
 import torch
 import triton
@@ -93,7 +96,7 @@ def sum_products(
     offsets: Tensor,
     how: str,
 ) -> Tensor:
-    """Bag i is the sum over its edges of weight * left row * right row, in float32.
+    """Bag i is the sum over its edges of weight * left row * right row, added up in float32.
 
     left, right (num_rows, dim); left_rows (None: edge e has row e), right_rows and weights
     (num_edges,); edges (num_members,), offsets (num_bags + 1,) -> (num_bags, dim).

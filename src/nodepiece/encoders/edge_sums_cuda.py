@@ -1,4 +1,4 @@
-"""The inner loops of `weighted_sum` on a GPU, in Triton: no row is copied for an edge."""
+"""The inner loops of `edge_sums` on a GPU, in Triton."""
 
 import torch
 import triton
