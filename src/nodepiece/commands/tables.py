@@ -37,10 +37,10 @@ def show_statistics(
 def rows(pairs: list[tuple[str, str]]) -> Table:
     """Two columns: what, and how much."""
     table = Table.grid(padding=(0, 2))
-    table.add_column(min_width=27)
+    table.add_column()
     table.add_column()
     for what, how_much in pairs:
-        table.add_row(f"  {what}", how_much)
+        table.add_row(f"  {what:<25}", how_much)  # versions of Rich differ in their min_width
     return table
 
 
