@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from tests.tasks.citizens import two_worlds
 
@@ -91,6 +93,34 @@ def test_a_run_is_judged_beside_its_baseline_and_asked_about_another_graph(
     assert "--unseen-relations mean" in refused.err
     answers = json.loads(nodepiece(*asked, "--head", "ann", "--unseen-relations", "mean").out)
     assert answers["answers"][0]["name"] == "italy"
+
+
+def test_vectors_of_the_nodes_of_any_graph_over_the_same_relations(
+    nodepiece: Nodepiece, run: Path, tmp_path: Path
+) -> None:
+    def vectors_of(*options: object) -> dict[str, list[float]]:
+        ran = nodepiece("embed", run, "-o", "vectors.parquet", *options)
+        assert ran.status == 0, ran.err
+        table = pq.read_table(tmp_path / "vectors.parquet")
+        return dict(zip(table["node"].to_pylist(), table["vector"].to_pylist(), strict=True))
+
+    inference = vectors_of()
+    assert len(inference) == 78 and "new person 1" in inference
+    inference_file = tmp_path / "worlds" / "inference" / "train.tsv"
+    again = vectors_of("--graph", inference_file)  # the weights know no node
+    assert list(again) == list(inference)
+    np.testing.assert_allclose([*again.values()], [*inference.values()], atol=1e-5)
+
+    new, names = tmp_path / "new.tsv", tmp_path / "names.txt"
+    new.write_text("ann\tlives in\trome\nbob\tlives in\trome\nrome\tis in\titaly\n")
+    found = vectors_of("--graph", new)
+    assert list(found) == ["ann", "rome", "bob", "italy"] and len(found["ann"]) == 16
+    assert found["ann"] == pytest.approx(found["bob"], abs=1e-5)  # who stand alike in the graph
+    assert found["ann"] != pytest.approx(found["rome"], abs=1e-5)
+    names.write_text("italy\nann\n")
+    some = vectors_of("--graph", new, "--nodes", names)
+    assert list(some) == ["italy", "ann"]
+    assert some["ann"] == pytest.approx(found["ann"], abs=1e-5)
 
 
 def test_other_graphs_are_for_inductive_runs(

@@ -19,6 +19,13 @@ def test_ids_and_names_lead_to_each_other() -> None:
         assert NAMES.node_id(name) == node_id and NAMES.node(node_id) == name
 
 
+def test_many_nodes_are_found_at_once_or_the_first_unknown_one_is_named() -> None:
+    assert NAMES.node_ids(["", "New Zealand", ""]).tolist() == [3, 1, 3]
+    assert NAMES.node_ids([]).tolist() == []
+    with pytest.raises(InputError, match="unknown node 'Zealand'; did you mean 'New Zealand'"):
+        NAMES.node_ids(["New Zealand", "Zealand", "xyz"])
+
+
 def test_ids_past_the_relations_are_inverses_by_name_too() -> None:
     assert NAMES.relation(3) == "inverse of capital of"
     assert NAMES.relation_id("inverse of capital of") == 3

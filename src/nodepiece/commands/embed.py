@@ -7,7 +7,13 @@ import typer
 
 from nodepiece.commands.console import count, readable_bytes, say, stage
 from nodepiece.commands.evaluate import RunArgument
-from nodepiece.commands.new_facts import FactsOption, read_facts, read_names
+from nodepiece.commands.new_facts import (
+    FactsOption,
+    OtherGraphOption,
+    UnseenRelationsOption,
+    read_facts,
+    read_names,
+)
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
 
@@ -29,11 +35,14 @@ def embed(
         typer.Option("--nodes", metavar="FILE", help="Only the nodes in this file, a name a line."),
     ] = None,
     facts: FactsOption = None,
+    graph: OtherGraphOption = None,
+    unseen_relations: UnseenRelationsOption = "refuse",
     device: DeviceOption = None,
 ) -> None:
     """Write the vectors of all nodes, or of some, to a Parquet file.
 
-    With --facts, nodes that are new get theirs too, by the weights as they are.
+    With --facts, nodes that are new get theirs too, by the weights as they are. With --graph, they
+    are the vectors of all nodes of another graph.
     """
     from nodepiece.inference.run import load
     from nodepiece.inference.vector_file import write_vectors
@@ -43,6 +52,8 @@ def embed(
         raise InputError(f"{output} is a folder; name a file, such as {output}/vectors.parquet")
     names = None if nodes is None else read_names(nodes)
     opened = load(run, device=choose_device(device))
+    if graph is not None:
+        opened = opened.on_graph(read_facts(graph), unseen_relations=unseen_relations)
     if facts is not None:
         opened = opened.with_facts(read_facts(facts))
     with stage(f"writing {output}") as remarks:

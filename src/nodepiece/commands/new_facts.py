@@ -20,6 +20,23 @@ FactsOption = Annotated[
         "kept. Any format that GRAPH may have, or - for standard input.",
     ),
 ]
+OtherGraphOption = Annotated[
+    str | None,
+    typer.Option(
+        "--graph",
+        metavar="GRAPH",
+        help="Ask about another graph over the relations of training: a file, a folder with a "
+        "train file, or - (runs of inductive link prediction).",
+    ),
+]
+UnseenRelationsOption = Annotated[
+    str,
+    typer.Option(
+        "--unseen-relations",
+        metavar="HOW",
+        help="Relations of GRAPH that training did not have: refuse, or the mean of all.",
+    ),
+]
 
 
 def read_facts(source: str) -> "KnowledgeGraph":

@@ -9,7 +9,12 @@ from rich.table import Table
 
 from nodepiece.commands.console import JsonOption, count, err, out
 from nodepiece.commands.evaluate import RunArgument
-from nodepiece.commands.new_facts import FactsOption, read_facts
+from nodepiece.commands.new_facts import (
+    FactsOption,
+    OtherGraphOption,
+    UnseenRelationsOption,
+    read_facts,
+)
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
 
@@ -37,23 +42,8 @@ def predict(
             help="A node whose classes are asked for (runs of node classification).",
         ),
     ] = None,
-    graph: Annotated[
-        str | None,
-        typer.Option(
-            "--graph",
-            metavar="GRAPH",
-            help="Ask about another graph over the relations of training: a file, a folder with a "
-            "train file, or - (runs of inductive link prediction).",
-        ),
-    ] = None,
-    unseen_relations: Annotated[
-        str,
-        typer.Option(
-            "--unseen-relations",
-            metavar="HOW",
-            help="Relations of GRAPH that training did not have: refuse, or the mean of all.",
-        ),
-    ] = "refuse",
+    graph: OtherGraphOption = None,
+    unseen_relations: UnseenRelationsOption = "refuse",
     facts: FactsOption = None,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many answers.")] = 10,
     include_known: Annotated[
@@ -69,13 +59,12 @@ def predict(
     the classes of a node and their probabilities. With --facts, nodes that the run has not seen
     are asked about by the facts that name them.
     """
-    from nodepiece.data.read import read_graph
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
     opened = load(run, device=choose_device(device))
     if graph is not None:
-        opened = opened.on_graph(read_graph(graph), unseen_relations=unseen_relations)
+        opened = opened.on_graph(read_facts(graph), unseen_relations=unseen_relations)
     if facts is not None:
         opened = opened.with_facts(read_facts(facts))
     if node is not None:

@@ -7,10 +7,12 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from nodepiece.errors import InputError
+from nodepiece.graph.arrays import LongArray
 
 INVERSE_PREFIX = "inverse of "
 
@@ -36,6 +38,13 @@ class Names:
 
     def node_id(self, name: str) -> int:
         return self._find(name, self.nodes, "node")
+
+    def node_ids(self, names: Sequence[str]) -> LongArray:
+        """The ids of many nodes at once, in the order of the names."""
+        ids = pc.index_in(pa.array(names, pa.large_string()), value_set=self.nodes)
+        if ids.null_count:
+            self.node_id(names[pc.index(ids.is_null(), True).as_py()])  # which says what is near
+        return ids.to_numpy().astype(np.int64)
 
     def relation_id(self, name: str) -> int:
         """The id of a relation name; "inverse of NAME" is understood too."""

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodepiece.data.encode import ids_in
 from nodepiece.data.labelled_graph import SPLITS
 from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError
@@ -59,11 +57,7 @@ class ClassRun(Run):
         """Vectors as the classifier sees them: after the graph layers."""
         if nodes is None:
             return self.vectors.cpu().numpy()
-        names = self.task.dataset.names
-        ids = ids_in(pa.array(nodes, pa.large_string()), names.nodes)
-        if (ids < 0).any():
-            names.node_id(nodes[int((ids < 0).argmax())])  # which says what is near
-        return self.vectors.cpu().numpy()[ids]
+        return self.vectors.cpu().numpy()[self.task.dataset.names.node_ids(nodes)]
 
     def to(self, device: torch.device | str) -> Self:
         self.__dict__.pop("vectors", None)

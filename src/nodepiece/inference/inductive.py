@@ -1,5 +1,6 @@
 """A run of inductive link prediction, which completes facts of any graph over its relations."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import by_relations_of
@@ -48,6 +50,17 @@ class InductiveRun(FactRun):
         """The vectors of the graph's nodes, computed at the first question."""
         with torch.no_grad():
             return self.model.encode(self.judge.view(self.model))
+
+    def node_names(self) -> list[str]:
+        return self.dataset.names.nodes.to_pylist()
+
+    def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
+        """Vectors of the graph that the run is put on, as the decoder sees them.
+
+        What walks add to a score is in no vector.
+        """
+        vectors = self.encoded.nodes.cpu().numpy()
+        return vectors if nodes is None else vectors[self.dataset.names.node_ids(nodes)]
 
     def evaluate_baseline(self, split: str = "test") -> Report:
         """Personalized PageRank on the graph, from the head or tail that is given."""

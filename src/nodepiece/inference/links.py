@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -103,11 +101,7 @@ class LinkRun(FactRun):
         """The vectors of some nodes by name, or of all that were not removed, by `node_names`."""
         if nodes is None:
             return self.vectors.cpu().numpy()[self.is_present]
-        index = pc.index_in(pa.array(nodes, pa.large_string()), value_set=self.dataset.names.nodes)
-        if index.null_count:
-            missing = index.is_null().to_numpy(zero_copy_only=False).argmax()
-            self.dataset.names.node_id(nodes[int(missing)])  # which says what is near
-        ids = torch.from_numpy(index.to_numpy().astype(np.int64))
+        ids = torch.from_numpy(self.dataset.names.node_ids(nodes))
         return self.patched.rows(ids).cpu().numpy()
 
     def with_facts(self, facts: NamedFacts) -> Self:
