@@ -72,21 +72,26 @@ def _add_side_by_side(  # type: ignore[no-untyped-def]
     HAS_MEMBERS: tl.constexpr,
     BLOCK: tl.constexpr,
     BAGS: tl.constexpr,
+    ROWS: tl.constexpr,
 ):
-    """Some short bags at once, the first row of each, then the second and so on."""
+    """Some short bags at once, the first rows of each, then the next ones and so on.
+
+    A row after the other in any bag, so that the order of additions does not depend on the others.
+    """
     bag = tl.program_id(0) * BAGS + tl.arange(0, BAGS)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     start = tl.load(offsets + bag, mask=bag < num_bags, other=0)
     size = tl.load(offsets + bag + 1, mask=bag < num_bags, other=0) - start
     total = tl.zeros([BAGS, BLOCK], tl.float32)
-    for position in range(0, tl.max(size, axis=0)):
-        inside = position < size
-        row = (start + position).to(tl.int64)
-        if HAS_MEMBERS:
-            row = tl.load(members + row, mask=inside, other=0).to(tl.int64)
-        mask = inside[:, None] & (column < dim)[None, :]
-        values = tl.load(rows + row[:, None] * dim + column[None, :], mask=mask, other=0.0)
-        total += values.to(tl.float32)
+    for first in range(0, tl.max(size, axis=0), ROWS):
+        for offset in tl.static_range(ROWS):  # loads that do not wait for each other
+            inside = first + offset < size
+            row = (start + first + offset).to(tl.int64)
+            if HAS_MEMBERS:
+                row = tl.load(members + row, mask=inside, other=0).to(tl.int64)
+            mask = inside[:, None] & (column < dim)[None, :]
+            values = tl.load(rows + row[:, None] * dim + column[None, :], mask=mask, other=0.0)
+            total += values.to(tl.float32)
     mask = (bag < num_bags)[:, None] & (column < dim)[None, :]
     tl.store(sums + bag.to(tl.int64)[:, None] * dim + column[None, :], total, mask=mask)
 
@@ -107,5 +112,6 @@ def _sum_side_by_side(rows: Tensor, members: Tensor | None, offsets: Tensor) -> 
             HAS_MEMBERS=members is not None,
             BLOCK=block,
             BAGS=bags,
+            ROWS=ROWS_AT_ONCE,
         )
     return sums
