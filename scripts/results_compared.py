@@ -3,9 +3,10 @@
 Differences are of numbers with three digits, as the tables show them.
 """
 
+import json
 from collections.abc import Iterable
 
-from scripts.measured import CLASS_SCORES, Measurement, changed_settings, scores, told
+from scripts.measured import CLASS_SCORES, RESULTS, Measurement, changed_settings, scores, told
 from scripts.paper_rows import PAPER_ROWS
 
 CLOSE_MRR = 0.01  # a row within so much of the paper's counts as reproduced
@@ -138,6 +139,8 @@ def compare_out_of_sample(measurements: list[Measurement]) -> str:
             f"{scores(paper)}, our recipe {scores(recipe)} with {share:.0%} of the baseline's "
             "parameters.".replace("%", " %")
         )
+    if lines:
+        lines.append(beside_told_neighbours(found))
     shortened = [each for each in measurements if is_shortened(each)]
     if shortened:
         lines.append(
@@ -146,6 +149,27 @@ def compare_out_of_sample(measurements: list[Measurement]) -> str:
             "bfloat16, to take less time; the notes say what was set."
         )
     return "\n".join(lines)
+
+
+def beside_told_neighbours(found: dict[str, Measurement]) -> str:
+    """A rule that learns nothing, and our rows with an MRR below its."""
+    rule = json.loads((RESULTS / "told-neighbours.json").read_text(encoding="utf-8"))
+    parts = []
+    for graph, dataset in (("fb15k-237-oos", "fb15k-237"), ("own18rr", "own18rr")):
+        own, rows = rule[dataset], [name for name in found if name.startswith(graph)]
+        below = [n for n in rows if difference(found[n].found["mrr"], own["mrr"]) < 0]
+        twins = f"{own['share_with_twin']:.0%}".replace("%", " %")
+        better = f"{len(below)} of {len(rows)} rows" if below else "no row"
+        better = "**all rows**" if len(below) == len(rows) else better
+        parts.append(
+            f"{told(own['mrr'])} / {told(own['hits@10'])} on `{graph}`, where {twins} of the facts "
+            f"left out have such a twin (a better MRR than {better})"
+        )
+    return (
+        "- Many facts have a twin that joins the same two nodes. A rule that learns nothing and "
+        "answers with the neighbours that a node's other facts name "
+        f"([`told-neighbours`](../results/told-neighbours.json)) has {listed(parts)}."
+    )
 
 
 def is_shortened(measurement: Measurement) -> bool:
