@@ -7,6 +7,8 @@ stopped with Ctrl-C. Each command is a file in `commands/`.
 import signal
 import sys
 import traceback
+from collections.abc import Callable
+from inspect import cleandoc
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -57,22 +59,27 @@ def nodepiece(
     """The tokenizer for knowledge graphs: every node as a few anchors, distances and relations."""
 
 
-app.command(epilog="Example: nodepiece demo")(demo)
-app.command(epilog="Example: nodepiece tokenize graph.tsv -o vocabulary --anchors 1000")(tokenize)
-app.command(epilog="Example: nodepiece inspect vocabulary --plot distances.png")(inspect)
-app.command(epilog="Example: nodepiece export vocabulary tokens.parquet")(export)
-app.command(epilog="Example: nodepiece plan wikikg2-paper")(plan)
-app.command(epilog="Example: nodepiece train countries -o run --set training.epochs=5")(train)
-app.command(epilog="Example: nodepiece evaluate run --per-relation")(evaluate)
-app.command(epilog='Example: nodepiece predict run --head Kenya --relation "has language"')(predict)
-app.command(epilog="Example: nodepiece convert graph.tsv -o folder --held-out 1000")(convert)
-app.command(epilog="Example: nodepiece embed run -o vectors.parquet --facts new.tsv")(embed)
-app.command(epilog="Example: nodepiece update run --add new.tsv --remove old.tsv")(update)
-app.command(epilog="Example: nodepiece split fb15k-237 -o fb15k-237-oos --seed 0")(split)
-app.command(epilog="Example: nodepiece datasets fetch fb15k-237")(datasets)
-app.command(epilog="Example: nodepiece label graph.tsv classes.tsv -o dataset --drop-relation P31")(
-    label
-)
+def add_command(command: Callable[..., None], *, example: str) -> None:
+    """Its help is its docstring, with lines as wide as the terminal, not as the source."""
+    paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    app.command(help=text, epilog=f"Example: {example}")(command)
+
+
+add_command(demo, example="nodepiece demo")
+add_command(tokenize, example="nodepiece tokenize graph.tsv -o vocabulary --anchors 1000")
+add_command(inspect, example="nodepiece inspect vocabulary --plot distances.png")
+add_command(export, example="nodepiece export vocabulary tokens.parquet")
+add_command(plan, example="nodepiece plan wikikg2-paper")
+add_command(train, example="nodepiece train countries -o run --set training.epochs=5")
+add_command(evaluate, example="nodepiece evaluate run --per-relation")
+add_command(predict, example='nodepiece predict run --head Kenya --relation "has language"')
+add_command(convert, example="nodepiece convert graph.tsv -o folder --held-out 1000")
+add_command(embed, example="nodepiece embed run -o vectors.parquet --facts new.tsv")
+add_command(update, example="nodepiece update run --add new.tsv --remove old.tsv")
+add_command(split, example="nodepiece split fb15k-237 -o fb15k-237-oos --seed 0")
+add_command(datasets, example="nodepiece datasets fetch fb15k-237")
+add_command(label, example="nodepiece label graph.tsv classes.tsv -o dataset --drop-relation P31")
 
 
 def main() -> None:

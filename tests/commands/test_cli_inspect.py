@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,3 +119,12 @@ def test_every_command_has_help_with_an_example(nodepiece: Nodepiece, command: s
     assert ran.status == 0
     assert f"Example: nodepiece {command}" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_a_paragraph_of_help_fills_its_lines(nodepiece: Nodepiece) -> None:
+    shown = [line.strip() for line in nodepiece("update", "--help").out.splitlines()]
+    start = next(row for row, line in enumerate(shown) if line.startswith("New nodes get"))
+    paragraph = shown[start : shown.index("", start)]
+
+    for line, following in itertools.pairwise(paragraph):
+        assert len(line) + len(" " + following.split()[0]) > 78
