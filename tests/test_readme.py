@@ -121,7 +121,7 @@ def test_the_example_of_a_new_node_answers_before_and_after_the_update(folder: P
 
     printed = lines(run("bash", "-e", "-c", example, folder=folder))
 
-    assert "run: added 3 facts and 1 node, removed 0 facts and 0 nodes" in printed
+    assert "run: added 4 facts and 1 node, removed 0 facts and 0 nodes" in printed
     assert "Ruritania — in time zone — ?" in printed and len(printed[-4:]) == 4
     assert (folder / "vectors.parquet").is_file()
     zone, shape, updated, *changed = lines(run(sys.executable, "-c", program, folder=folder))
