@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
     from nodepiece.graph.names import Names
     from nodepiece.inference.run import Prediction, Run, load, train
-    from nodepiece.inference.update import Updated, update_run
+    from nodepiece.inference.update import Updated, keep_vectors, update_run
     from nodepiece.settings import Experiment, load_experiment
     from nodepiece.tokenizer.changing_graph import ChangingGraph
     from nodepiece.tokenizer.export import export_tokens
@@ -50,6 +50,7 @@ __all__ = [
     "describe_tokens",
     "export_tokens",
     "fit_vocabulary",
+    "keep_vectors",
     "load",
     "load_countries",
     "load_experiment",
@@ -98,6 +99,7 @@ _HOMES = {
     "train": "nodepiece.inference.run",
     "write_labelled_folder": "nodepiece.data.labelled_graph",
     "update_run": "nodepiece.inference.update",
+    "keep_vectors": "nodepiece.inference.update",
 }
 
 

@@ -100,6 +100,7 @@ def test_vectors_by_name_of_all_nodes_or_of_some(
 def test_updates_last_and_say_what_they_did(
     nodepiece: Nodepiece, run: Path, facts: Path, tmp_path: Path
 ) -> None:
+    assert "831 vectors computed and kept" in nodepiece("update", run, "--keep-vectors").err
     ran = nodepiece("update", run, "--add", facts)
     assert ran.status == 0
     assert "added 3 facts and 1 node, removed 0 facts and 0 nodes" in ran.out
@@ -121,7 +122,7 @@ def test_updates_last_and_say_what_they_did(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["update", "RUN"], "give --add, --remove or --remove-nodes"),
+        (["update", "RUN"], "give --add, --remove, --remove-nodes or --keep-vectors"),
         (["update", "RUN", "--add", "unseen.tsv"], "'invades' was not seen in training"),
         (["update", "RUN", "--remove", "unknown.tsv"], "unknown node 'Kenia'; did you mean"),
         (["embed", "RUN", "-o", "v.parquet", "--nodes", "names.txt"], "unknown node 'Kenia'"),

@@ -1,9 +1,13 @@
 """Answers by name are the decoder's own scores in order, without what is known."""
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.tasks.couples import couples, experiment
 
+from nodepiece.inference.facts import best_first
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.run import load_links
 from nodepiece.tasks.link_prediction import LinkPrediction
@@ -64,3 +68,9 @@ def test_the_relations_of_a_pair_are_scored_each_on_its_own(run: LinkRun) -> Non
 def test_known_answers_can_be_limited_to_splits(run: LinkRun) -> None:
     assert run.known(head="person 31", relation="married to", splits=("train",)) == []
     assert run.known(head="person 31", relation="married to", splits=("test",)) == ["person 30"]
+
+
+@given(st.lists(st.sampled_from([-np.inf, 0.0, 0.5, 1.0]), max_size=12), st.integers(1, 15))
+def test_the_best_come_first_and_of_equals_the_first(scores: list[float], top: int) -> None:
+    expected = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:top]
+    assert best_first(np.array(scores), top).tolist() == expected

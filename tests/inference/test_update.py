@@ -17,7 +17,7 @@ from nodepiece.inference import live_store
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.live_store import LIVE, writing
 from nodepiece.inference.run import load_links
-from nodepiece.inference.update import Updated, update_run
+from nodepiece.inference.update import Updated, keep_vectors, update_run
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.run_folder import MODEL
 from nodepiece.tasks.runner import RunOptions, run_experiment
@@ -59,6 +59,20 @@ def test_an_update_lasts_and_changes_only_what_it_must(run: LinkRun) -> None:
         assert answering.known(head="Ida", relation="married to") == ["Jo"]
     is_same = (opened.vectors[: len(vectors)] == vectors).all(dim=1)
     assert int((~is_same).sum()) <= updated.num_tokens - 2
+
+
+def test_vectors_that_are_kept_are_not_computed_again(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert keep_vectors(run) == run.dataset.num_nodes
+    assert keep_vectors(run) == 0
+    opened = load_links(run.folder)
+    monkeypatch.setattr(opened.model, "node_vectors", None)
+    torch.testing.assert_close(opened.vectors, fresh_vectors(run))
+    asked = {"head": "person 3", "relation": "lives in"}
+    assert opened.predict(**asked) == run.predict(**asked)  # type: ignore[arg-type]
+    update_run(opened, add=NEWCOMERS)
+    assert_fresh(load_links(run.folder))
 
 
 def test_updates_follow_each_other_from_any_process(run: LinkRun) -> None:

@@ -81,7 +81,10 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "tuple[
     else:
         experiment = with_overrides(Experiment(name="plan", dataset=source), overrides)
     if experiment.task not in ("link-prediction", "relation-prediction"):
-        raise InputError(f"{source} is for {experiment.task}; plans are for link prediction alone")
+        raise InputError(
+            f"{source} is for {experiment.task}, and plans are for link prediction alone; a run of "
+            f"one epoch says what it takes: nodepiece train {source} --set training.epochs=1"
+        )
     try:
         return experiment, read_sizes(experiment.dataset, data)
     except InputError:

@@ -144,12 +144,14 @@ QUESTIONS = {  # what a run of each task is asked with
     "relation-prediction": "--head X --tail Y",
     "inductive-link-prediction": FACTS,
     "node-classification": "--node X",
-    "out-of-sample": f"{FACTS} --facts new.tsv",
+    "out-of-sample": FACTS,
 }
 
 
 def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
-    seconds = metrics["seconds"]
+    seconds, question = metrics["seconds"], QUESTIONS[metrics["task"]]
+    if metrics["task"] == "out-of-sample" and metrics["vocabulary"]["anchors"]:
+        question += " --facts new.tsv"  # which a vector for every node cannot answer
     scores = "no test facts, so it was not evaluated"
     if metrics["split"] is not None:
         shown = [f"{SHARES[key]} {metrics[key]:.4f}" for key in SHARES if key in metrics]
@@ -158,7 +160,7 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
         f"{metrics['experiment']}: {scores}",
         f"{metrics['parameters']:,} parameters; {seconds['train']:.1f} s of training, "
         f"{seconds['evaluate']:.1f} s of evaluation on {metrics['device']}",
-        f"wrote {folder}; ask it with: nodepiece predict {folder} {QUESTIONS[metrics['task']]}",
+        f"wrote {folder}; ask it with: nodepiece predict {folder} {question}",
     ]
 
 

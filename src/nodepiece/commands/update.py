@@ -34,6 +34,14 @@ def update(
             help="Nodes to remove with all their facts: a file with a name a line.",
         ),
     ] = None,
+    keep_vectors: Annotated[
+        bool,
+        typer.Option(
+            "--keep-vectors",
+            help="Compute all vectors now and keep them beside the run: later questions are "
+            "answered without. A first change does so as well.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
@@ -45,15 +53,22 @@ def update(
     disturbed.
     """
     from nodepiece.inference.run import load
+    from nodepiece.inference.update import keep_vectors as keep_vectors_of
     from nodepiece.inference.update import update_run
     from nodepiece.tasks.train import choose_device
 
-    if add is None and remove is None and remove_nodes is None:
-        raise InputError("nothing to do; give --add, --remove or --remove-nodes")
+    changes = add is not None or remove is not None or remove_nodes is not None
+    if not (changes or keep_vectors):
+        raise InputError("nothing to do; give --add, --remove, --remove-nodes or --keep-vectors")
     added = () if add is None else read_facts(add)
     removed = () if remove is None else read_facts(remove)
     gone = [] if remove_nodes is None else read_names(remove_nodes)
     opened = load(run, device=choose_device(device))
+    if keep_vectors:
+        with stage(f"vectors of {run}") as remarks:
+            remarks.append(f"{count(keep_vectors_of(opened), 'vector')} computed and kept")
+    if keep_vectors and not changes:
+        return
     with stage(f"updating {run}") as remarks:
         updated = update_run(opened, add=added, remove=removed, remove_nodes=gone)
         remarks.append(f"{count(updated.num_vectors, 'vector')} computed")

@@ -8,7 +8,6 @@ import numpy as np
 from nodepiece.data.dataset import Dataset
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import FloatArray, IntArray
-from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.inference.opened_run import Prediction, Run
 from nodepiece.tasks.run_folder import SPLITS
 
@@ -56,7 +55,7 @@ class FactRun(Run):
         if not (question.asks_relation or self._has_loops(question.second)):
             scores[question.first] = -np.inf
         name_of = self.dataset.names.relation if relation is None else self.dataset.names.node
-        order = np.argsort(-scores, kind="stable")[:top]
+        order = best_first(scores, top)
         return [
             Prediction(name_of(answer), float(scores[answer]), bool(np.isin(answer, known)))
             for answer in order.tolist()
@@ -91,17 +90,29 @@ class FactRun(Run):
 
     def _stated(self, question: Question, splits: Sequence[str]) -> IntArray:
         """The answers among the facts of some splits and their inverses, each once."""
-        edges = np.concatenate([self._edges(split) for split in splits])
-        head, relation, tail = edges.T
-        second, answer = (tail, relation) if question.asks_relation else (relation, tail)
-        return np.unique(answer[(head == question.first) & (second == question.second)])
-
-    def _edges(self, split: str) -> IntArray:
-        graph = self.dataset.train
-        facts = KnowledgeGraph(self.dataset.part(split), graph.num_nodes, graph.num_relations)
-        return with_inverses(facts)
+        num_relations = len(self.dataset.names.relations)
+        answers = [np.empty(0, np.int32)]
+        for split in splits:
+            head, relation, tail = self.dataset.part(split).T
+            for start, end, inverse in ((head, tail, 0), (tail, head, num_relations)):
+                mine = np.flatnonzero(start == question.first)  # few, so no copy of all facts
+                label, other = relation[mine] + np.int32(inverse), end[mine]
+                second, answer = (other, label) if question.asks_relation else (label, other)
+                answers.append(answer[second == question.second])
+        return np.unique(np.concatenate(answers))
 
     def _has_loops(self, relation: int) -> bool:
         head, relations, tail = self.dataset.train.triples.T
-        is_asked = relations == relation % len(self.dataset.names.relations)
-        return bool((head[is_asked] == tail[is_asked]).any())
+        asked = np.flatnonzero(relations == relation % len(self.dataset.names.relations))
+        return bool((head[asked] == tail[asked]).any())
+
+
+def best_first(scores: FloatArray, top: int) -> IntArray:
+    """The places of the largest scores; of equal ones the first places first."""
+    if top < len(scores):
+        least = np.partition(scores, len(scores) - top)[len(scores) - top]
+        places = np.flatnonzero(scores >= least)
+    else:
+        places = np.arange(len(scores))
+    order = np.argsort(-scores[places], kind="stable")[:top]
+    return places[order].astype(np.int32)

@@ -50,17 +50,7 @@ def update_run(
     It happens wholly or not at all, whenever the process ends. The first update computes the
     vectors of all nodes and lays them beside the run. One that comes to nothing leaves no trace.
     """
-    if not isinstance(run, LinkRun):
-        raise InputError(
-            f"{run.folder} is a run of {run.experiment.task} and cannot be updated; a run of link "
-            "prediction can"
-        )
-    if run.is_supposed:
-        raise InputError(
-            "this run answers as if some facts were known, and they would not last; update the "
-            "run itself, with these facts among those to add"
-        )
-    encoder_of(run.model)
+    run = updatable(run)
     with writing(run.folder):
         if not run.is_up_to_date(last_number(run.folder)):
             run.look_again()
@@ -78,6 +68,36 @@ def update_run(
         0 if batch is None else len(batch.tokens.nodes),
         0 if batch is None else len(batch.vectors.nodes),
     )
+
+
+def keep_vectors(run: Run) -> int:
+    """Lay the vectors of all nodes beside a run, for whoever opens it later; how many were new.
+
+    Without them they are computed at the first question, whenever a run is opened.
+    """
+    run = updatable(run)
+    with writing(run.folder):
+        if not run.is_up_to_date(last_number(run.folder)):
+            run.look_again()
+        if run.live is not None:  # an update has laid them out
+            return 0
+        lay_out(run)
+    return run.dataset.num_nodes
+
+
+def updatable(run: Run) -> LinkRun:
+    if not isinstance(run, LinkRun):
+        raise InputError(
+            f"{run.folder} is a run of {run.experiment.task} and cannot be updated; a run of link "
+            "prediction can"
+        )
+    if run.is_supposed:
+        raise InputError(
+            "this run answers as if some facts were known, and they would not last; update the "
+            "run itself, with these facts among those to add"
+        )
+    encoder_of(run.model)
+    return run
 
 
 def let_happen(run: LinkRun, plan: Change) -> StoredBatch:
