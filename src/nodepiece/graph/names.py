@@ -15,6 +15,7 @@ from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
 
 INVERSE_PREFIX = "inverse of "
+FEW = 16  # names that are found sooner one by one than by an index of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,8 @@ class Names:
 
     def node_ids(self, names: Sequence[str]) -> LongArray:
         """The ids of many nodes at once, in the order of the names."""
+        if len(names) < FEW:
+            return np.array([self.node_id(name) for name in names], np.int64)
         ids = pc.index_in(pa.array(names, pa.large_string()), value_set=self.nodes)
         if ids.null_count:
             self.node_id(names[pc.index(ids.is_null(), True).as_py()])  # which says what is near
