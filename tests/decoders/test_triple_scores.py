@@ -118,6 +118,14 @@ def test_complex_is_the_real_part_with_the_tail_conjugated() -> None:
     assert score_of("complex", [1, 2], [3, 4], [5, 6]) == 35
 
 
+def test_distances_are_the_same_whether_a_gradient_is_wanted_or_not() -> None:
+    generator = torch.Generator().manual_seed(0)
+    queries, points = torch.randn(7, DIM, generator=generator), torch.randn(9, DIM)
+    with torch.no_grad():
+        found = against_all.negative_distances(queries, points)
+    torch.testing.assert_close(found, against_all.negative_distances(queries, points))
+
+
 def test_the_gradient_of_rotate_is_that_of_its_formula() -> None:
     generator = torch.Generator().manual_seed(0)
     shapes = (3, 5, DIM), (3, 1, DIM), (3, 5, DIM), (1, DIM), (5, DIM)
