@@ -4,9 +4,9 @@ The fused way. A message W (neighbour o relation) is computed once for each dist
 relation and neighbour and not once for each edge; edges have a weight for each head and nothing
 else. Where the weights do not depend on the messages, W waits until they are added up.
 
-Forwards and backwards on one core, a layer is 1.8 to 2.1 times as fast as PyTorch Geometric's on
-WD50K-NC, 2.8 times without attention; 1.4 to 1.7 times on the small graph of inductive FB15k-237
-v1; and 1.2 to 1.5 times with PNA, which wants the message of every edge (`python -m
+Forwards and backwards on one core, a layer is 2.1 times as fast as PyTorch Geometric's on
+WD50K-NC, 2.8 times without attention; 1.4 to 1.6 times on the small graph of inductive FB15k-237
+v1; and 1.2 to 1.4 times with PNA, which wants the message of every edge (`python -m
 benchmarks.compgcn`). Otherwise it makes no array of edges times dimensions. Where it gains less
 than twice the time it is used all the same: one way for all graphs, sums in a fixed order.
 """
