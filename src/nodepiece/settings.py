@@ -43,7 +43,7 @@ class Experiment:
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     graph: GraphLayerSettings = field(default_factory=GraphLayerSettings)
     decoder: DecoderSettings = field(default_factory=DecoderSettings)
-    walks: WalkSettings = field(default_factory=WalkSettings)  # inductive link prediction
+    walks: WalkSettings = field(default_factory=WalkSettings)  # beside vectors
     classifier: ClassifierSettings = field(default_factory=ClassifierSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)

@@ -10,7 +10,7 @@ from torch import Tensor
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.decoders.walks import LOG_FLOOR, PLAIN_FLOOR, Walks, WalkSettings
-from nodepiece.encoders.arranged_edges import arrange_edges
+from nodepiece.encoders.edge_products import ends_of
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
 from nodepiece.encoders.mlp import MLPEncoder
@@ -84,7 +84,7 @@ def test_walks_of_a_few_questions_at_a_time_are_those_of_all(
     graph = made.encode(view(made))
     heads, relations = torch.tensor([0, 3, 4, 1, 2]), torch.tensor([0, 3, 1, 1, 2])
     together = made.score_all_tails(heads, relations, graph)
-    monkeypatch.setattr("nodepiece.decoders.inductive_model.WALKS_AT_ONCE", 2)
+    monkeypatch.setattr("nodepiece.decoders.walks.WALKS_AT_ONCE", 2)
     with torch.no_grad():
         torch.testing.assert_close(made.score_all_tails(heads, relations, graph), together)
 
@@ -166,7 +166,7 @@ def test_walks_are_what_a_walker_finds_step_by_step(
     if is_hidden:
         weight[[1, 6]] = 0
     heads, asked = torch.tensor([0, 4, 0]), torch.tensor([1, 0, 2])
-    found = walks(heads, asked, relations, arrange_edges(edges, 5, 4), weight)
+    found = walks(heads, asked, relations, ends_of(edges, 5, 4), weight)
 
     visible = edges[weight > 0]
     for row, (head, question) in enumerate(zip(heads.tolist(), asked.tolist(), strict=True)):

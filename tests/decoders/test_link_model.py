@@ -5,6 +5,7 @@ from torch import Tensor
 
 from nodepiece.decoders.link_model import DecoderSettings, LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings, LookupEmbedding, NodePieceEmbedding
 from nodepiece.errors import InputError
@@ -21,6 +22,7 @@ def link_model(
     lookup: bool = False,
     dim: int = DIM,
     layers: int = 0,
+    walks: int = 0,
     seed: int = 0,
 ) -> LinkModel:
     generator = torch.Generator().manual_seed(seed)
@@ -33,7 +35,8 @@ def link_model(
     if isinstance(decoder, str):
         decoder = DecoderSettings(decoder)
     graph = GraphLayerSettings(layers=layers, dropout=0.0)
-    model = LinkModel(nodes, EDGES, 2 * NUM_RELATIONS, decoder, graph, generator=generator)
+    steps = WalkSettings(steps=walks)
+    model = LinkModel(nodes, EDGES, 2 * NUM_RELATIONS, decoder, graph, steps, generator=generator)
     return model.double().eval()
 
 
@@ -52,6 +55,27 @@ def test_scores_of_all_tails_and_relations_are_those_of_the_facts(kind: str, loo
         torch.testing.assert_close(
             all_relations[row], torch.stack(of_relations), rtol=1e-5, atol=1e-6
         )
+
+
+def test_walks_add_to_the_scores_of_vectors() -> None:
+    model = link_model("complex", walks=2)
+    vectors = model.node_vectors()
+    scores = model.score_all_tails(HEADS, RELATIONS, vectors)
+    by_vectors = model.score_by_vectors(HEADS, RELATIONS, vectors)
+    torch.testing.assert_close(scores, by_vectors + model.walk(HEADS, RELATIONS))
+    assert scores.shape == (3, NUM_NODES)
+
+
+def test_nothing_is_heard_along_an_edge_that_is_hidden() -> None:
+    model = link_model("complex", layers=1, lookup=True)
+    head, _, tail = EDGES[0].tolist()
+    weight = torch.ones(len(EDGES), dtype=torch.float64)
+    weight[(EDGES[:, 0] == head) & (EDGES[:, 2] == tail)] = 0.0
+    assert isinstance(model.nodes, LookupEmbedding)
+    for hides in (False, True):
+        vectors = model.node_vectors(weight if hides else None)
+        (gradient,) = torch.autograd.grad(vectors[head].sum(), model.nodes.vectors)
+        assert bool((gradient[tail] == 0).all()) == hides
 
 
 def test_heads_are_asked_for_as_tails_of_the_inverse_relation() -> None:
@@ -126,7 +150,9 @@ def test_graph_layers_change_nodes_that_have_edges() -> None:
 
 
 def test_graph_layers_need_relations_of_the_size_of_nodes() -> None:
-    with pytest.raises(InputError, match="graph layers do not go with the decoder pairre"):
+    with pytest.raises(
+        InputError, match="graph layers and walks do not go with the decoder pairre"
+    ):
         link_model("pairre", layers=1)
 
 

@@ -8,10 +8,12 @@ import torch
 from tests.inference.fresh_vectors import facts_of, fresh_vectors
 from tests.tasks.couples import couples, experiment
 
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.errors import InputError
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.run import load_links
+from nodepiece.inference.update import update_run
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
@@ -93,3 +95,19 @@ def test_what_no_piece_stands_for_is_refused(run: LinkRun, tmp_path: Path) -> No
     shallow = replace(base, encoder=replace(base.encoder, kind="lookup"))
     with pytest.raises(InputError, match="a trained vector for every node"):
         trained(tmp_path / "shallow", shallow).with_facts(NEW)
+
+
+def test_walks_go_along_supposed_facts(tmp_path: Path) -> None:
+    settings = replace(
+        experiment(epochs=4, loss="cross-entropy", hide_targets=True), walks=WalkSettings(steps=2)
+    )
+    run = trained(tmp_path / "run", settings)
+    asked = {"head": "person 40", "relation": "lives in", "top": 40, "include_known": True}
+    supposed = run.with_facts(NEW).predict(**asked)  # type: ignore[arg-type]
+    update_run(run, add=NEW)
+    for answering in (run, load_links(run.folder)):
+        lasting = answering.predict(**asked)  # type: ignore[arg-type]
+        assert [answer.name for answer in lasting] == [answer.name for answer in supposed]
+        assert [answer.score for answer in lasting] == pytest.approx(
+            [answer.score for answer in supposed], rel=1e-5
+        )

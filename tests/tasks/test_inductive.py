@@ -199,9 +199,6 @@ def test_transductive_runs_answer_for_their_own_graph_only(tmp_path: Path) -> No
     wrong = LinkPrediction(transductive(mask_share=0.5), couples())
     with pytest.raises(InputError, match=r"mask_share is for out-of-sample"):
         run_experiment(wrong, RunOptions(tmp_path / "wrong", torch.device("cpu")))
-    wrong = LinkPrediction(transductive(hide_targets=True), couples())
-    with pytest.raises(InputError, match=r"hide_targets is for inductive-link-prediction"):
-        run_experiment(wrong, RunOptions(tmp_path / "wrong", torch.device("cpu")))
 
 
 @pytest.mark.parametrize(

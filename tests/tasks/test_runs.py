@@ -12,6 +12,7 @@ from tests.tasks.couples import EXPERIMENT, NAMES, couples, experiment
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
@@ -116,6 +117,11 @@ KINDS: dict[str, Experiment] = {
         graph=GraphLayerSettings(layers=1, edge_dropout=0.2),
         decoder=DecoderSettings("complex", query_dropout=0.2, node_norm=True),
     ),
+    "walks": replace(
+        experiment(loss="cross-entropy", hide_targets=True),
+        graph=GraphLayerSettings(layers=1),
+        walks=WalkSettings(steps=2, plain_steps=3, vectors_alone=0.5),
+    ),
     "relations only": replace(
         EXPERIMENT, tokenizer=TokenizerSettings(anchors_per_node=0, relations_per_node=2)
     ),
@@ -152,6 +158,30 @@ def test_runs_with_one_seed_are_the_same_whole_or_interrupted_and_resumed(
     assert outcome(tmp_path / "again") == outcome(tmp_path / "whole")
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
     assert [record["epoch"] for record in history(tmp_path / "parts")] == list(range(1, 7))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (experiment(hide_targets=True), "and there are none"),
+        (replace(EXPERIMENT, walks=WalkSettings(steps=1)), "along the fact itself"),
+        (
+            replace(experiment(loss="softplus", hide_targets=True), walks=WalkSettings(steps=1)),
+            "losses against all nodes",
+        ),
+        (
+            replace(
+                experiment("relation-prediction", hide_targets=True), walks=WalkSettings(steps=1)
+            ),
+            "walks find tails",
+        ),
+    ],
+)
+def test_walks_that_cannot_work_are_refused(
+    chosen: Experiment, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        run(chosen, tmp_path / "run")
 
 
 def test_another_seed_is_another_run(tmp_path: Path) -> None:

@@ -35,12 +35,29 @@ def taken(batches: QueryBatches, step: int) -> list[tuple[tuple[int, int], list[
     """The queries of a batch, each with its answers; what has no weight says nothing."""
     batch = batches.take(torch.tensor([step]))
     answers: dict[int, list[int]] = defaultdict(list)
+    assert batch.edges is not None
+    assert ((batch.edges < len(batches.order)) == (batch.weight > 0)).all()
     for row, node, weight in zip(*batch.answers.tolist(), batch.weight.tolist(), strict=True):
         assert weight in (0.0, 1.0)
         if weight:
             answers[row].append(node)
     queries = zip(batch.heads.tolist(), batch.relations.tolist(), strict=True)
     return [(query, sorted(answers[row])) for row, query in enumerate(queries)]
+
+
+@settings(deadline=None)
+@given(facts, st.integers(1, 9))
+def test_answers_are_known_as_training_edges(triples: set[Fact], batch_size: int) -> None:
+    edges = edges_of(triples)
+    batches = QueryBatches(edges, NUM_RELATIONS, batch_size)
+    batches.start_epoch(generator=seeded())
+    for step in range(batches.num_batches):
+        batch = batches.take(torch.tensor([step]))
+        assert batch.edges is not None
+        is_answer = batch.weight > 0
+        row, tail = batch.answers.long()[:, is_answer]
+        stated = torch.stack([batch.heads[row], batch.relations[row], tail], dim=1)
+        assert torch.equal(edges[batch.edges[is_answer]].long(), stated)
 
 
 @settings(deadline=None)

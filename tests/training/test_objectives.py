@@ -10,7 +10,7 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import softplus_loss
-from nodepiece.training.objectives import loss_against_all, loss_with_negatives
+from nodepiece.training.objectives import loss_against_all, loss_with_negatives, without_answers
 from nodepiece.training.settings import TrainingSettings
 
 # Three queries: (0, a) has the answers 1 and 3, (3, b) has 4, (2, inverse of a) has 1.
@@ -166,3 +166,33 @@ def test_another_temperature_or_loss_is_another_loss() -> None:
 
     losses = [loss(), loss(temperature=50.0), loss(loss="softplus"), loss(loss="margin")]
     assert len(set(losses)) == 4
+
+
+def test_answers_of_a_batch_and_their_inverses_are_hidden_and_nothing_else() -> None:
+    model = tiny_model(walks=1)
+    # The facts 0 and 3, and the inverse of fact 1; two places are empty.
+    batch = QueryBatch(HEADS, RELATIONS, ANSWERS, WEIGHT, torch.tensor([0, 3, 5, 8, 8]))
+    assert without_answers(model, batch).tolist() == [0, 0, 1, 0, 0, 0, 1, 0]
+
+
+def test_a_walk_does_not_go_along_the_fact_that_is_asked_for() -> None:
+    model = tiny_model(walks=1).double()
+    head, relation = torch.tensor([3]), torch.tensor([1])  # of the fact 3, which leads to 4
+    there = model.walk(head, relation)[0, 4] - model.walk(head, relation)[0, 2]
+    hidden = torch.ones(8, dtype=torch.float64).index_fill_(0, torch.tensor([3, 7]), 0.0)
+    away = model.walk(head, relation, hidden)
+    assert there > 0.1  # beside 2, where no step leads
+    assert away[0, 4] < model.walk(head, relation)[0, 4]
+
+
+def test_the_loss_with_walks_is_that_of_both_scores_together() -> None:
+    model = tiny_model(walks=2).double()
+    batch = BATCH._replace(edges=torch.tensor([0, 2, 3, 5, 8, 8]), weight=WEIGHT.double())
+    settings = TrainingSettings(loss="cross-entropy", hide_targets=True)
+    weight = without_answers(model, batch).double()
+    scores = dense_scores(model) + model.walk(HEADS, RELATIONS, weight)
+    rows = torch.tensor([0, 0, 1, 2])
+    expected = functional.cross_entropy(scores[rows], torch.tensor([1, 3, 4, 1]))
+    torch.testing.assert_close(
+        loss_against_all(model, batch, settings).double(), expected, rtol=1e-5, atol=1e-5
+    )

@@ -3,6 +3,7 @@
 import torch
 
 from nodepiece.decoders.link_model import DecoderSettings, LinkModel
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import LookupEmbedding
 
@@ -12,7 +13,9 @@ EDGES = torch.cat([FACTS, torch.stack([FACTS[:, 2], FACTS[:, 1] + 2, FACTS[:, 0]
 NUM_NODES, NUM_RELATIONS, DIM = 5, 4, 4  # inverses included
 
 
-def tiny_model(kind: str = "distmult", *, query_dropout: float = 0.0, seed: int = 0) -> LinkModel:
+def tiny_model(
+    kind: str = "distmult", *, query_dropout: float = 0.0, seed: int = 0, walks: int = 0
+) -> LinkModel:
     generator = torch.Generator().manual_seed(seed)
     return LinkModel(
         LookupEmbedding(NUM_NODES, DIM, generator=generator),
@@ -20,5 +23,6 @@ def tiny_model(kind: str = "distmult", *, query_dropout: float = 0.0, seed: int 
         NUM_RELATIONS,
         DecoderSettings(kind, query_dropout=query_dropout),
         GraphLayerSettings(),
+        WalkSettings(steps=walks),
         generator=generator,
     )

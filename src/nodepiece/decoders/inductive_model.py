@@ -21,8 +21,6 @@ from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.tokenizer.tokens import TokenTable
 
-WALKS_AT_ONCE = 512  # questions: each takes a number for every edge
-
 
 @dataclass(frozen=True)
 class EncodedGraph:
@@ -136,15 +134,13 @@ class InductiveModel(nn.Module):
         return self.decoder.score_all_tails(head, relation, graph.nodes)
 
     def walk(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
-        """What walks add to the scores; a few questions at a time, unless a gradient is wanted."""
+        """What walks add to the scores."""
         if self.walks is None:
             raise ValueError("this model has no walks")
-        at_once = len(heads) if torch.is_grad_enabled() else WALKS_AT_ONCE
-        parts = [
-            self.walks(some, asked, graph.relations, graph.view.edges, graph.weight)
-            for some, asked in zip(heads.split(at_once), relations.split(at_once), strict=True)  # type: ignore[no-untyped-call]
-        ]
-        return torch.cat(parts)
+        edges, weight = graph.view.edges, graph.weight
+        if weight is not None:
+            weight = weight.index_select(0, edges.order)
+        return self.walks.in_parts(heads, relations, graph.relations, edges.ends_of_edges, weight)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, graph: EncodedGraph) -> Tensor:
         """(batch,), (batch,) -> (batch, num_relations), by vectors alone: walks find tails."""

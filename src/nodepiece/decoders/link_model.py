@@ -8,12 +8,16 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.encoders.complex_numbers import to_unit_modulus
+from nodepiece.encoders.edge_products import EdgeEnds
 from nodepiece.encoders.graph_layers import GraphLayer, Neighbourhoods, group_neighbours
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
 from nodepiece.encoders.parameters import Dropout, phases, use_generator
 from nodepiece.errors import InputError
+
+NO_WALKS = WalkSettings()
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class LinkModel(nn.Module):
         num_relations: int,  # direct and inverse
         decoder: DecoderSettings,
         graph: GraphLayerSettings,
+        walks: WalkSettings = NO_WALKS,
         *,
         generator: torch.Generator,
     ) -> None:
@@ -73,9 +78,12 @@ class LinkModel(nn.Module):
         self.layers = nn.ModuleList(
             GraphLayer(dim, graph, generator=generator) for _ in range(graph.layers)
         )
-        if graph.layers and relation_dim != dim:
-            raise InputError(f"graph layers do not go with the decoder {decoder.kind}")
-        self.register_buffer("edges", edges if graph.layers else None, persistent=False)
+        self.walks = Walks(dim, walks, generator=generator) if walks.steps else None
+        self.vectors_alone = walks.vectors_alone
+        self.needs_edges = bool(graph.layers or walks.steps)
+        if self.needs_edges and relation_dim != dim:
+            raise InputError(f"graph layers and walks do not go with the decoder {decoder.kind}")
+        self.register_buffer("edges", edges if self.needs_edges else None, persistent=False)
         self._hoods: Neighbourhoods | None = None
         self.node_norm = nn.BatchNorm1d(dim) if decoder.node_norm else None
         self.query_dropout = Dropout(decoder.query_dropout)
@@ -104,9 +112,13 @@ class LinkModel(nn.Module):
                 relations = self.relation_vectors()
                 relations.copy_(to_unit_modulus(relations))
 
-    def node_vectors(self) -> Tensor:
-        """(num_nodes, dim): every node, through the graph layers if there are any."""
-        return self._finish(self.nodes.all_nodes(), self._neighbourhoods() if self.layers else None)
+    def node_vectors(self, weight: Tensor | None = None) -> Tensor:
+        """(num_nodes, dim): every node, through the graph layers if there are any.
+
+        weight: (num_edges,) 0 for edges that are hidden from the layers.
+        """
+        hoods = self._neighbourhoods() if self.layers else None
+        return self._finish(self.nodes.all_nodes(), hoods, weight)
 
     def vectors_from(self, encoded: Tensor, edges: Tensor | None) -> Tensor:
         """Node vectors from those of an encoder, for other nodes than the model's own.
@@ -144,18 +156,38 @@ class LinkModel(nn.Module):
 
     def score_all_tails(self, heads: Tensor, relations: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (batch,), (num_nodes, dim) -> (batch, num_nodes)."""
+        scores = self.score_by_vectors(heads, relations, vectors)
+        return scores if self.walks is None else scores + self.walk(heads, relations)
+
+    def score_by_vectors(self, heads: Tensor, relations: Tensor, vectors: Tensor) -> Tensor:
+        """The same without walks."""
         head = self.query_dropout(vectors.index_select(0, heads))
         relation = self.relation_vectors().index_select(0, relations)
         return self.decoder.score_all_tails(head, relation, vectors)
+
+    def walk(
+        self,
+        heads: Tensor,
+        relations: Tensor,
+        weight: Tensor | None = None,
+        ends: EdgeEnds | None = None,  # of another graph than the model's own
+    ) -> Tensor:
+        """What walks add to `score_all_tails`: (batch, num_nodes)."""
+        if self.walks is None:
+            raise ValueError("this model has no walks")
+        ends = self._neighbourhoods().ends if ends is None else ends
+        return self.walks.in_parts(heads, relations, self.relation_vectors(), ends, weight)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (batch,), (num_nodes, dim) -> (batch, num_relations)."""
         head, tail = vectors.index_select(0, heads), vectors.index_select(0, tails)
         return self.decoder.score_all_relations(head, tail, self.relation_vectors())
 
-    def _finish(self, vectors: Tensor, hoods: Neighbourhoods | None) -> Tensor:
+    def _finish(
+        self, vectors: Tensor, hoods: Neighbourhoods | None, weight: Tensor | None = None
+    ) -> Tensor:
         for layer in self.layers:
-            vectors = layer(vectors, self.relation_vectors(), hoods)
+            vectors = layer(vectors, self.relation_vectors(), hoods, weight)
         return vectors if self.node_norm is None else self.node_norm(vectors)
 
     def _neighbourhoods(self) -> Neighbourhoods:

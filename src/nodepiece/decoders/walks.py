@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from nodepiece.encoders.arranged_edges import ArrangedEdges
 from nodepiece.encoders.edge_products import EdgeEnds, sum_products
 from nodepiece.encoders.edge_sums import gather, weighted_sum
 from nodepiece.encoders.parameters import linear
@@ -39,6 +38,9 @@ class WalkSettings:
                 "walks.steps, plain_steps and vectors_alone must be 0 or more, got "
                 f"{self.steps}, {self.plain_steps}, {self.vectors_alone}"
             )
+
+
+WALKS_AT_ONCE = 512  # questions: each takes a number for every node, or edge on a CPU
 
 
 class Walks(nn.Module):
@@ -70,13 +72,12 @@ class Walks(nn.Module):
         heads: Tensor,  # (batch,)
         asked: Tensor,  # (batch,) the relation of each question
         relations: Tensor,  # (num_relations, dim) all of them, the second half inverses
-        edges: ArrangedEdges,
-        weight: Tensor | None,  # (num_edges,) in the caller's order, 0: hidden
+        ends: EdgeEnds,
+        weight: Tensor | None,  # (num_edges,) 0: hidden
     ) -> Tensor:
         """(batch, num_nodes), to be added to scores."""
         if weight is None:
-            weight = relations.new_ones(len(edges.order))
-        weight, ends = weight.index_select(0, edges.order), edges.ends_of_edges
+            weight = relations.new_ones(len(ends.heads.rows))
         degree = gather(weight[:, None], ends.heads)  # (num_nodes, 1)
         questions = relations.index_select(0, asked)  # (batch, dim)
         reach, log_floor = self.weigh(questions).T[:, None]  # (1, batch) each
@@ -91,6 +92,19 @@ class Walks(nn.Module):
             chance = self.reached_plainly(heads, ends, weight, degree)
             scores = scores + (1 + plain) * (chance + PLAIN_FLOOR).log() + out * (chance == 0)
         return scores.T
+
+    def in_parts(
+        self,
+        heads: Tensor,
+        asked: Tensor,
+        relations: Tensor,
+        ends: EdgeEnds,
+        weight: Tensor | None,
+    ) -> Tensor:
+        """The same, a few questions at a time, unless a gradient is wanted."""
+        at_once = len(heads) if torch.is_grad_enabled() else WALKS_AT_ONCE
+        parts = zip(heads.split(at_once), asked.split(at_once), strict=True)  # type: ignore[no-untyped-call]
+        return torch.cat([self(some, few, relations, ends, weight) for some, few in parts])
 
     def reached(
         self,

@@ -47,9 +47,17 @@ class GraphLayer(nn.Module):
         self.dropout = Dropout(settings.dropout)
         self.edge_dropout = Dropout(settings.edge_dropout)
 
-    def forward(self, nodes: Tensor, relations: Tensor, hoods: Neighbourhoods) -> Tensor:
+    def forward(
+        self,
+        nodes: Tensor,
+        relations: Tensor,
+        hoods: Neighbourhoods,
+        weight: Tensor | None = None,  # (num_edges,) 0: hidden
+    ) -> Tensor:
         # (num_nodes, dim), (num_relations, dim) -> (num_nodes, dim)
         share = self.edge_dropout(hoods.share_of_pair).index_select(0, hoods.pair)
+        if weight is not None:
+            share = share * weight
         heard = sum_products(nodes, relations, share, hoods.ends)
         update = self.norm(self.own(nodes) + self.message(heard)).relu()
         return nodes + self.dropout(update)

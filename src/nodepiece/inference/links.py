@@ -19,7 +19,9 @@ from nodepiece.data.dataset import Dataset
 from nodepiece.data.releases import sha256_of
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.row_vectors import encoder_of
+from nodepiece.encoders.edge_products import EdgeEnds, ends_of
 from nodepiece.graph.arrays import FloatArray
+from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.facts import FactRun, Question
 from nodepiece.inference.live_graph import LiveGraph
@@ -46,7 +48,7 @@ class LinkRun(FactRun):
 
     def look_again(self) -> None:
         """Take over what updates, by whomever, have made of the graph."""
-        for name in ("dataset", "patched", "graph", "is_present"):
+        for name in ("dataset", "patched", "graph", "is_present", "_ends"):
             self.__dict__.pop(name, None)
         updated = has_live(self.folder)
         self.live = LiveGraph(open_live(self.folder, self.model_hash)) if updated else None
@@ -115,7 +117,8 @@ class LinkRun(FactRun):
         rows = self.graph.changed_by(plan)
         train = plan.on(self.dataset.train)
         other = copy(self)
-        other.__dict__.pop("graph", None)
+        for name in ("graph", "_ends"):
+            other.__dict__.pop(name, None)
         other.is_supposed = True
         other._open_graph = lambda: self._open_graph().after(plan)
         other.dataset = replace(self.dataset, train=train)
@@ -127,6 +130,7 @@ class LinkRun(FactRun):
 
     def to(self, device: torch.device | str) -> Self:
         super().to(device)
+        self.__dict__.pop("_ends", None)
         if "patched" in self.__dict__:
             self.patched = self.patched.to(torch.device(device))
         return self
@@ -144,9 +148,23 @@ class LinkRun(FactRun):
             scores = self.patched.scores(
                 lambda vectors: decoder.score_all_tails(head, relation, vectors)
             )
+            if self.model.walks is not None:
+                scores = scores + self._walk(question).to(scores.device)
         result: FloatArray = scores[0].double().cpu().numpy()
         result[~self.is_present] = -np.inf
         return result
+
+    def _walk(self, question: Question) -> Tensor:
+        """What walks in the graph as it is now add to scores: (1, num_nodes)."""
+        device = self.model.relation_vectors().device
+        first, second = torch.tensor([[question.first], [question.second]], device=device)
+        return self.model.walk(first, second, ends=self._ends)
+
+    @cached_property
+    def _ends(self) -> EdgeEnds:
+        graph, device = self.dataset.train, self.model.relation_vectors().device
+        edges = torch.tensor(with_inverses(graph), device=device)
+        return ends_of(edges, graph.num_nodes, self.model.num_relations)
 
     def _graph_on_disk(self) -> ChangingGraph:
         if self.live is not None:

@@ -63,6 +63,7 @@ class LinkPrediction:
         check_validation(self.experiment, self.dataset)
         refuse_knobs_of_others(self.experiment)
         check_layers(self.experiment)
+        check_walks(self.experiment)
         _ = self.judge  # refuses candidates that the dataset does not have
 
     def write(self, folder: Path) -> None:
@@ -79,6 +80,7 @@ class LinkPrediction:
             2 * self.graph.num_relations,
             self.experiment.decoder,
             self.experiment.graph,
+            self.experiment.walks,
             generator=generator,
         )
 
@@ -134,16 +136,42 @@ def check_validation(experiment: Experiment, dataset: Dataset) -> None:
 
 
 def refuse_knobs_of_others(experiment: Experiment) -> None:
-    inductive = "inductive-link-prediction"
-    for knob, is_set, task in (
-        ("walks.steps", experiment.walks.steps > 0, inductive),
-        ("training.hide_targets", experiment.training.hide_targets, inductive),
-        ("training.mask_share", experiment.training.mask_share > 0, "out-of-sample"),
+    if experiment.training.mask_share > 0:
+        raise InputError(
+            "training.mask_share is for out-of-sample and would do nothing in "
+            f"{experiment.task}; leave it out"
+        )
+
+
+def check_walks(experiment: Experiment) -> None:
+    training, has_walks = experiment.training, experiment.walks.steps > 0
+    for is_wrong, sentence in (
+        (
+            training.hide_targets and not (has_walks or experiment.graph.layers),
+            "training.hide_targets hides facts from graph layers and walks, and there are none; "
+            "leave it out",
+        ),
+        (
+            (has_walks or training.hide_targets) and not training.is_against_all,
+            "walks.steps and training.hide_targets go with the losses against all nodes; leave "
+            "them out",
+        ),
+        (
+            has_walks and not training.hide_targets,
+            "walks would go along the fact itself that is asked for; set training.hide_targets = "
+            "true, or walks.steps = 0",
+        ),
+        (
+            has_walks and experiment.task != "link-prediction",
+            "walks find tails, not relations; set walks.steps = 0",
+        ),
+        (
+            has_walks and experiment.evaluation.candidates == "given",
+            'walks go to all nodes; set evaluation.candidates = "all", or walks.steps = 0',
+        ),
     ):
-        if is_set:
-            raise InputError(
-                f"{knob} is for {task} and would do nothing in {experiment.task}; leave it out"
-            )
+        if is_wrong:
+            raise InputError(sentence)
 
 
 def check_layers(experiment: Experiment) -> None:

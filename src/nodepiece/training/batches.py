@@ -40,6 +40,7 @@ class QueryBatch(NamedTuple):
     relations: Tensor  # (batch_size,)
     answers: Tensor  # (2, capacity) rows of the batch and nodes
     weight: Tensor  # (capacity,) 1 for answers, 0 where the batch has fewer
+    edges: Tensor | None = None  # (capacity,) which training edges they are; num_edges: none
 
 
 class FactBatch(NamedTuple):
@@ -70,7 +71,7 @@ class QueryBatches:
         key, order = torch.sort(head * num_relations + relation, stable=True)
         pairs, counts = torch.unique_consecutive(key, return_counts=True)
         self.heads, self.relations = pairs // num_relations, pairs % num_relations
-        self.tails = tail[order].int()
+        self.tails, self.order = tail[order].int(), order
         self.counts = counts
         self.starts = counts.cumsum(0) - counts
         self.batch_size = batch_size
@@ -100,6 +101,7 @@ class QueryBatches:
         shape = (self.num_batches, capacity)
         self.rows = torch.empty(shape, dtype=torch.int32, device=device)
         self.nodes, self.weight = torch.empty_like(self.rows), torch.empty(shape, device=device)
+        self.edges = torch.empty(shape, dtype=torch.int64, device=device)
         self.queries = torch.empty(self.num_batches, self.batch_size, 2, device=device).long()
 
     def _lay_out(self, counts: Tensor) -> None:
@@ -114,7 +116,10 @@ class QueryBatches:
         self.rows.zero_()
         self.nodes.zero_()
         self.rows[batch, column] = (slot % self.batch_size).int()
-        self.nodes[batch, column] = self.tails[self.starts[self.pairs[slot]] + answer - first[slot]]
+        place = self.starts[self.pairs[slot]] + answer - first[slot]
+        self.nodes[batch, column] = self.tails[place]
+        self.edges.fill_(len(self.order))
+        self.edges[batch, column] = self.order[place]
         self.weight[batch, column] = 1.0
         queries = torch.stack([self.heads[self.pairs], self.relations[self.pairs]], dim=1)
         self.queries.copy_(queries.view_as(self.queries))
@@ -124,7 +129,8 @@ class QueryBatches:
         heads, relations = self.queries.index_select(0, step)[0].unbind(dim=1)
         rows, nodes = self.rows.index_select(0, step), self.nodes.index_select(0, step)
         answers = torch.cat([rows, nodes])
-        return QueryBatch(heads, relations, answers, self.weight.index_select(0, step)[0])
+        weight, edges = (rows.index_select(0, step)[0] for rows in (self.weight, self.edges))
+        return QueryBatch(heads, relations, answers, weight, edges)
 
 
 class FactBatches:

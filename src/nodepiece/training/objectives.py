@@ -1,6 +1,6 @@
 """The loss of one batch: where model, negatives and loss meet."""
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor
@@ -30,14 +30,28 @@ class FactScorer(Protocol):
 
 def loss_against_all(model: LinkModel, batch: QueryBatch, settings: TrainingSettings) -> Tensor:
     """Every query against every node; node vectors are computed once for the whole step."""
-    vectors = model.node_vectors()
-    scores = model.score_all_tails(batch.heads, batch.relations, vectors)
-    loss = AGAINST_ALL_LOSSES[settings.loss](
-        scores.float(), batch.answers, batch.weight, smoothing=settings.smoothing
-    )
+    weight = without_answers(model, batch) if settings.hide_targets else None
+    vectors = model.node_vectors(weight)
+    loss_of = AGAINST_ALL_LOSSES[settings.loss]
+    scores = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
+    loss = torch.zeros((), device=scores.device)
+    if model.walks is not None:
+        if model.vectors_alone:
+            alone = loss_of(scores, batch.answers, batch.weight, smoothing=settings.smoothing)
+            loss = loss + model.vectors_alone * alone
+        scores = scores + model.walk(batch.heads, batch.relations, weight).float()
+    loss = loss + loss_of(scores, batch.answers, batch.weight, smoothing=settings.smoothing)
     if settings.relation_weight or settings.regularization:
         loss = loss + loss_of_answers(model, batch, vectors, settings)
     return loss
+
+
+def without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:
+    """1 for every edge of the model's graph, 0 for the answers of a batch and their inverses."""
+    answers, num_edges = cast(Tensor, batch.edges), len(cast(Tensor, model.edges))
+    inverse = torch.where(answers < num_edges, (answers + num_edges // 2) % num_edges, num_edges)
+    ones = torch.ones(num_edges + 1, device=answers.device)
+    return ones.index_fill_(0, torch.cat([answers, inverse]), 0.0)[:num_edges]
 
 
 def loss_of_answers(
