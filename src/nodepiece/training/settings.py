@@ -34,7 +34,7 @@ class TrainingSettings:
     clip_gradient: float = 0.0  # largest norm; 0: not clipped
     precision: str = "float32"  # of products: "float32", "tf32" or "bfloat16" (mixed)
     shuffle_anchors: bool = False  # a new order of equidistant anchors each epoch; needs distances
-    hide_targets: bool = False  # a batch's facts are hidden from messages and walks
+    hide_targets: bool = False  # a batch's facts are hidden from messages, walks; inductive: pieces
     mask_share: float = 0.0  # out-of-sample: share of facts learned as if a node were unseen
     resample_relations: bool = False  # a new sample of each node's relations each epoch
     validate_every: int = 0  # epochs; 0: never
