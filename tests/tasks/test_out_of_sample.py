@@ -12,11 +12,13 @@ from tests.tasks.couples import NAMES, couples, experiment
 from nodepiece.data.out_of_sample import NamedTriple, OutOfSampleDataset, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.row_vectors import averages_without_one, neighbour_sums
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.edge_products import ends_of
 from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.inference.facts import Question
 from nodepiece.inference.run import load_links
 from nodepiece.settings import Experiment
 from nodepiece.tasks.out_of_sample import OutOfSample
@@ -57,6 +59,11 @@ def lookup(**training: Any) -> Experiment:
     return replace(base, encoder=encoder, training=replace(chosen, **training))
 
 
+def walking(**training: Any) -> Experiment:
+    walks = WalkSettings(steps=2, plain_steps=3, vectors_alone=0.5)
+    return settings(training={"mask_share": 0.3} | training, walks=walks)
+
+
 def task(chosen: Experiment) -> OutOfSample:
     graph = couples().train
     dataset = OutOfSampleDataset("couples", graph, UNSEEN)
@@ -75,8 +82,8 @@ def model_of(folder: Path, chosen: Experiment) -> LinkModel:
 
 @pytest.mark.parametrize(
     "chosen",
-    [settings(), settings(training={"mask_share": 0.3}), lookup()],
-    ids=["pieces", "masked", "baseline"],
+    [settings(), settings(training={"mask_share": 0.3}), walking(epochs=6), lookup()],
+    ids=["pieces", "masked", "walks", "baseline"],
 )
 def test_ranks_are_those_of_a_node_known_by_its_other_facts(
     tmp_path: Path, chosen: Experiment
@@ -94,15 +101,20 @@ def test_ranks_are_those_of_a_node_known_by_its_other_facts(
                 parts = []
                 for head, name, tail in others:
                     forth = head == node
-                    relation = relations[names.relation_id(name) + (0 if forth else 2)]
-                    parts.append(run_of.vectors[names.node_id(tail if forth else head)] * relation)
+                    through = relations[names.relation_id(name) + (0 if forth else 2)]
+                    parts.append(run_of.vectors[names.node_id(tail if forth else head)] * through)
                 vector = torch.stack(parts).mean(dim=0)
             else:
                 vector = torch.from_numpy(run_of.with_facts(others).embed([node])[0])
             head, name, tail = left_out
             asks_tail = head == node
-            relation = relations[names.relation_id(name) + (0 if asks_tail else 2)]
-            scores = run_of.model.decoder.score(vector, relation, run_of.vectors).detach().numpy()
+            relation = names.relation_id(name) + (0 if asks_tail else 2)
+            scored = run_of.model.decoder.score(vector, relations[relation], run_of.vectors)
+            scores = scored.detach().numpy()
+            if chosen.walks.steps:  # as when asked by name: the node is in the graph
+                there = run_of.with_facts(others)
+                asked = Question(there.dataset.names.node_id(node), relation, asks_relation=False)
+                scores = scores + there._walk(asked).detach().numpy()[0, : len(scores)]
             target = names.node_id(tail if asks_tail else head)
             known = {
                 names.node_id(t if asks_tail else h)
@@ -115,8 +127,14 @@ def test_ranks_are_those_of_a_node_known_by_its_other_facts(
     assert metrics["mrr"] == pytest.approx(np.mean(1 / np.array(ranks)), abs=1e-6)
 
 
-def test_a_run_stopped_between_epochs_goes_on_to_the_same_result(tmp_path: Path) -> None:
-    chosen = settings(training={"mask_share": 0.3, "epochs": 3})
+@pytest.mark.parametrize(
+    "chosen",
+    [settings(training={"mask_share": 0.3, "epochs": 3}), walking(epochs=3)],
+    ids=["masked", "walks"],
+)
+def test_a_run_stopped_between_epochs_goes_on_to_the_same_result(
+    tmp_path: Path, chosen: Experiment
+) -> None:
     whole = run(tmp_path / "whole", chosen)
     assert run(tmp_path / "run", chosen, should_stop=lambda: True) is None
     resumed = run(tmp_path / "run", chosen, resume=True)
@@ -161,6 +179,27 @@ def test_what_is_learned_from_is_hidden_from_the_tokens(tmp_path: Path) -> None:
         assert torch.equal(tokens.distances, expected.distances)
 
 
+def test_walks_of_an_epoch_go_along_all_but_what_is_learned_from(tmp_path: Path) -> None:
+    opened = task(walking())
+    table = make_tokens(opened.experiment, opened.graph, tmp_path)
+    model = opened.build_model(table)
+    trainer = opened.make_trainer(model, generator=torch.Generator().manual_seed(0))
+    visible = model.visible
+    assert visible is not None and "visible" not in model.state_dict()
+    for epoch in range(2):
+        opened.before_epoch(model, table, epoch, generator=trainer.generator)
+        trainer.batches.start_epoch(generator=trainer.generator)
+        learned = set()
+        for step in range(trainer.batches.num_batches):
+            batch = trainer.batches.take(torch.tensor([step]))
+            (rows, tails), is_there = batch.answers.long(), batch.weight > 0
+            ends = (batch.heads[rows], batch.relations[rows], tails)
+            learned |= set(map(tuple, torch.stack(ends, dim=1)[is_there].tolist()))
+        assert model.visible is visible  # where a recorded step looks
+        for edge, weight in zip(with_inverses(opened.graph).tolist(), visible, strict=True):
+            assert weight == (tuple(edge) not in learned)
+
+
 def test_the_average_leaves_one_edge_out_and_one_edge_alone_is_nothing() -> None:
     vectors, relations = torch.eye(3), torch.full((2, 3), 2.0)
     owner, relation, neighbour = (
@@ -191,6 +230,10 @@ def test_sums_over_neighbours_are_those_of_the_edges() -> None:
         (settings(tokenizer=replace(settings().tokenizer, select="random")), "tokenizer.select"),
         (lookup(loss="cross-entropy"), "sampled negatives"),
         (settings(training={"mask_share": 0.1, "resample_relations": True}), "leave shuffle"),
+        (settings(training={"hide_targets": True}), "leave training.hide_targets out"),
+        (walking(mask_share=0.0), "set training.mask_share above 0"),
+        (walking(loss="softplus"), "losses against all nodes"),
+        (replace(lookup(), walks=WalkSettings(steps=1)), "set walks.steps = 0 for the baseline"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(
@@ -217,9 +260,10 @@ def test_a_dataset_without_unseen_nodes_is_not_evaluated(tmp_path: Path) -> None
         settings(training={"epochs": 3}),
         settings(training={"mask_share": 0.3, "epochs": 3}),
         settings(training={"mask_share": 0.3, "epochs": 3, "loss": "softplus"}),
+        walking(epochs=3),
         lookup(epochs=3),
     ],
-    ids=["pieces", "masked", "masked with negatives", "baseline"],
+    ids=["pieces", "masked", "masked with negatives", "walks", "baseline"],
 )
 def test_every_way_of_training_is_recorded_and_replayed_on_a_gpu(
     tmp_path: Path, chosen: Experiment

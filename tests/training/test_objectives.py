@@ -196,3 +196,14 @@ def test_the_loss_with_walks_is_that_of_both_scores_together() -> None:
     torch.testing.assert_close(
         loss_against_all(model, batch, settings).double(), expected, rtol=1e-5, atol=1e-5
     )
+
+
+def test_walks_go_along_visible_edges_only() -> None:
+    model = tiny_model(walks=2).double()
+    batch = BATCH._replace(weight=WEIGHT.double())
+    visible = torch.ones(8, dtype=torch.float64).index_fill_(0, torch.tensor([2, 6]), 0.0)
+    scores = dense_scores(model) + model.walk(HEADS, RELATIONS, visible)
+    rows = torch.tensor([0, 0, 1, 2])
+    expected = functional.cross_entropy(scores[rows], torch.tensor([1, 3, 4, 1]))
+    loss = loss_against_all(model, batch, TrainingSettings(loss="cross-entropy"), visible=visible)
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.decoders.walk_ground import OwnEdges
 from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.encoders.complex_numbers import to_unit_modulus
 from nodepiece.encoders.edge_products import EdgeEnds
@@ -171,12 +172,13 @@ class LinkModel(nn.Module):
         relations: Tensor,
         weight: Tensor | None = None,
         ends: EdgeEnds | None = None,  # of another graph than the model's own
+        own: OwnEdges | None = None,  # what single questions have beside them
     ) -> Tensor:
         """What walks add to `score_all_tails`: (batch, num_nodes)."""
         if self.walks is None:
             raise ValueError("this model has no walks")
         ends = self._neighbourhoods().ends if ends is None else ends
-        return self.walks.in_parts(heads, relations, self.relation_vectors(), ends, weight)
+        return self.walks.in_parts(heads, relations, self.relation_vectors(), ends, weight, own)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (batch,), (num_nodes, dim) -> (batch, num_relations)."""

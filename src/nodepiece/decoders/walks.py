@@ -7,14 +7,14 @@ learned, much as rules are in Neural LP (Yang et al., 2017) and DRUM (Sadeghian 
 with none of them learned this is close to personalized PageRank.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from nodepiece.encoders.edge_products import EdgeEnds, sum_products
-from nodepiece.encoders.edge_sums import gather, weighted_sum
+from nodepiece.decoders.walk_ground import Ground, OwnEdges
+from nodepiece.encoders.edge_products import EdgeEnds
 from nodepiece.encoders.parameters import linear
 from nodepiece.errors import InputError
 
@@ -74,22 +74,25 @@ class Walks(nn.Module):
         relations: Tensor,  # (num_relations, dim) all of them, the second half inverses
         ends: EdgeEnds,
         weight: Tensor | None,  # (num_edges,) 0: hidden
+        own: OwnEdges | None = None,  # what single questions have beside `ends`
     ) -> Tensor:
         """(batch, num_nodes), to be added to scores."""
         if weight is None:
             weight = relations.new_ones(len(ends.heads.rows))
-        degree = gather(weight[:, None], ends.heads)  # (num_nodes, 1)
+        ground = Ground(ends, weight, len(heads), own)
         questions = relations.index_select(0, asked)  # (batch, dim)
         reach, log_floor = self.weigh(questions).T[:, None]  # (1, batch) each
-        reached = self.reached(heads, questions, relations, ends, weight, degree)
+        reached = self.reached(heads, questions, relations, ground)
         scores = (1 + reach) * (reached + (LOG_FLOOR + log_floor).exp()).log()
         if self.weigh_counts is not None:
             for_answers, for_edges = self.weigh_counts(questions).T[:, None]
-            answers = self.count_answers(asked, relations, ends, weight)
-            scores = scores + for_answers * answers.log1p() + for_edges * degree.log1p()
+            # Seen from their tails, the facts asked for are edges along the inverse relation.
+            inverse = (asked + len(relations) // 2) % len(relations)
+            answers = ground.count(inverse, len(relations))
+            scores = scores + for_answers * answers.log1p() + for_edges * ground.degree.log1p()
         if self.weigh_plain is not None:
             plain, out = self.weigh_plain(questions).T[:, None]
-            chance = self.reached_plainly(heads, ends, weight, degree)
+            chance = self.reached_plainly(heads, ground)
             scores = scores + (1 + plain) * (chance + PLAIN_FLOOR).log() + out * (chance == 0)
         return scores.T
 
@@ -100,58 +103,45 @@ class Walks(nn.Module):
         relations: Tensor,
         ends: EdgeEnds,
         weight: Tensor | None,
+        own: OwnEdges | None = None,
     ) -> Tensor:
         """The same, a few questions at a time, unless a gradient is wanted."""
-        at_once = len(heads) if torch.is_grad_enabled() else WALKS_AT_ONCE
-        parts = zip(heads.split(at_once), asked.split(at_once), strict=True)  # type: ignore[no-untyped-call]
-        return torch.cat([self(some, few, relations, ends, weight) for some, few in parts])
+        at_once = max(1, len(heads)) if torch.is_grad_enabled() else WALKS_AT_ONCE
+        parts = []
+        for start in range(0, max(1, len(heads)), at_once):
+            stop = start + at_once
+            few = None if own is None else own.part(start, stop)
+            parts.append(self(heads[start:stop], asked[start:stop], relations, ends, weight, few))
+        return torch.cat(parts)
 
     def reached(
         self,
         heads: Tensor,
         questions: Tensor,  # (batch, dim)
         relations: Tensor,
-        ends: EdgeEnds,
-        weight: Tensor,  # (num_edges,) in the order of `ends`
-        degree: Tensor,  # (num_nodes, 1)
+        ground: Ground,
     ) -> Tensor:
         """The chances of being at a node after some steps, added up: (num_nodes, batch)."""
-        chance = weight.new_zeros(len(degree), len(heads)).scatter_(0, heads[None], 1.0)
-        weight = weight * (1 / degree.clamp_min(1.0))[ends.tails.rows, 0]
+        chance = ground.start(heads)
         mix = softplus(self.mix(questions)).T  # (num_steps, batch)
         total = torch.zeros_like(chance)
         scale = relations.shape[1] ** -0.5
         for step, prefer in enumerate(self.prefer):
             preference = 2 * (relations @ prefer(questions).T * scale).sigmoid()
-            chance = sum_products(chance, preference, weight, ends)
+            chance = ground.step(chance, preference)
             total = total + mix[step] * chance
         return total.scatter(0, heads[None], 0.0)  # to be back home is no answer
 
-    def reached_plainly(
-        self, heads: Tensor, ends: EdgeEnds, weight: Tensor, degree: Tensor
-    ) -> Tensor:
+    def reached_plainly(self, heads: Tensor, ground: Ground) -> Tensor:
         """The chances of being at a node on walks without preferences: (num_nodes, batch).
 
         Nothing of it is learned, so it takes no memory for a gradient.
         """
         with torch.no_grad():
-            chance = weight.new_zeros(len(degree), len(heads)).scatter_(0, heads[None], 1.0)
+            ground = replace(ground, damping=DAMPING)
+            chance = ground.start(heads)
             total = torch.zeros_like(chance)
-            weight = weight * (DAMPING / degree.clamp_min(1.0))[ends.tails.rows, 0]
             for _ in range(self.plain_steps):
-                chance = weighted_sum(chance, weight[:, None], ends.tails, ends.heads)
+                chance = ground.step(chance)
                 total = total + chance
             return ((1 - DAMPING) * total).scatter(0, heads[None], 0.0)
-
-    def count_answers(
-        self, asked: Tensor, relations: Tensor, ends: EdgeEnds, weight: Tensor
-    ) -> Tensor:
-        """Facts with the relation of each question that a node is the tail of: (num_nodes, batch).
-
-        Seen from their tails, these are edges along the inverse relation.
-        """
-        num_relations = len(relations)
-        inverse = (asked + num_relations // 2) % num_relations
-        every = torch.arange(num_relations, device=asked.device)
-        is_inverse = (every[:, None] == inverse).to(weight.dtype)  # (num_relations, batch)
-        return weighted_sum(is_inverse, weight[:, None], ends.relations, ends.heads)

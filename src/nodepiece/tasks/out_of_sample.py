@@ -12,11 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.open import open_out_of_sample
 from nodepiece.data.out_of_sample import JUDGED, UnseenEdges, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.row_vectors import encoder_of
 from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
@@ -43,6 +45,7 @@ class OutOfSampleModel(LinkModel):
     """A link model that has the tokens of its own nodes at hand, to make those of others."""
 
     table: TokenTable
+    visible: Tensor | None  # (num_edges,) 0 for edges hidden from the walks of an epoch
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +117,12 @@ class OutOfSample:
             2 * self.graph.num_relations,
             self.experiment.decoder,
             self.experiment.graph,
+            self.experiment.walks,
             generator=generator,
         )
         model.table = table
+        ones = None if model.walks is None else torch.ones(2 * self.graph.num_triples)
+        model.register_buffer("visible", ones, persistent=False)
         return model
 
     def make_trainer(self, model: OutOfSampleModel, *, generator: torch.Generator) -> Trainer[Any]:
@@ -124,7 +130,9 @@ class OutOfSample:
         edges = torch.tensor(with_inverses(self.graph)).to(generator.device)
         if not isinstance(model.nodes, NodePieceEmbedding):
             return masking_trainer(model, edges, settings, generator=generator)
-        trainer: Trainer[Any] = link_trainer(model, edges, settings, generator=generator)
+        trainer: Trainer[Any] = link_trainer(
+            model, edges, settings, generator=generator, visible=model.visible
+        )
         if settings.mask_share:
             trainer.batches = self.chosen
         return trainer
@@ -141,17 +149,17 @@ class OutOfSample:
         self, model: OutOfSampleModel, table: TokenTable, epoch: int, *, generator: torch.Generator
     ) -> None:
         if self.experiment.training.mask_share and isinstance(model.nodes, NodePieceEmbedding):
-            self.hide_facts(model.nodes, table, epoch, generator.device)
+            self.hide_facts(model, table, epoch)
         else:
             refresh_tokens(model.nodes, self.experiment, table, epoch, generator=generator)
 
-    def hide_facts(
-        self, nodes: NodePieceEmbedding, table: TokenTable, epoch: int, device: torch.device
-    ) -> None:
+    def hide_facts(self, model: OutOfSampleModel, table: TokenTable, epoch: int) -> None:
         """Tokenize the graph without a share of its facts, and learn from just these.
 
-        So a fact is never among what its nodes are known by, as it is when they are unseen.
+        So a fact is never among what its nodes are known by, as it is when they are unseen; nor
+        do walks go along it. What they go along is written to where a recorded step finds it.
         """
+        nodes, device = encoder_of(model), model.relation_vectors().device
         graph, rng = self.graph, np.random.default_rng([self.experiment.seed, epoch])
         order = rng.permutation(graph.num_triples)
         num_hidden = max(1, round(self.experiment.training.mask_share * graph.num_triples))
@@ -164,6 +172,10 @@ class OutOfSample:
         rows = (torch.tensor(column, device=device) for column in columns)
         nodes.use_training_tokens(nodes.token_tensors.of_rows(*rows))
         self.chosen.choose(torch.tensor(with_inverses(hidden)).to(device))
+        if model.visible is not None:
+            is_visible = np.ones((2, graph.num_triples), np.float32)  # facts, inverses
+            is_visible[:, order[:num_hidden]] = 0
+            model.visible.copy_(torch.from_numpy(is_visible.ravel()))
 
     def validate(self, model: OutOfSampleModel) -> Metrics:
         return self.judge.validate(model, model.table)
@@ -219,8 +231,21 @@ def check_settings(experiment: Experiment) -> None:
             "the average of neighbours is made for DistMult; set decoder.kind = distmult",
         ),
         (
-            experiment.walks.steps > 0 or training.hide_targets,
-            "walks.steps and training.hide_targets do nothing here; leave them out",
+            training.hide_targets,
+            "training.mask_share is what hides facts here; leave training.hide_targets out",
+        ),
+        (
+            experiment.walks.steps > 0 and is_lookup,
+            "walks go with pieces; set walks.steps = 0 for the baseline",
+        ),
+        (
+            experiment.walks.steps > 0 and not training.is_against_all,
+            "walks.steps goes with the losses against all nodes; set it to 0",
+        ),
+        (
+            experiment.walks.steps > 0 and not training.mask_share,
+            "walks would go along the fact itself that is asked for; set training.mask_share "
+            "above 0, or walks.steps = 0",
         ),
         (
             training.mask_share > 0 and (training.shuffle_anchors or training.resample_relations),

@@ -4,6 +4,8 @@ Each fact of an unseen node is left out in turn; the node is then known by its o
 its neighbour in the fact is ranked among all seen nodes, without those that other facts name.
 """
 
+from typing import cast
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,11 +13,14 @@ from torch import Tensor
 from nodepiece.data.out_of_sample import UnseenEdges
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.row_vectors import averages_without_one, encode_rows
+from nodepiece.decoders.walk_ground import OwnEdges
+from nodepiece.encoders.edge_products import EdgeEnds, ends_of
 from nodepiece.encoders.node_embedding import LookupEmbedding
 from nodepiece.evaluation.known_answers import known_tails_of
 from nodepiece.evaluation.metrics import RankingReport, report_queries
 from nodepiece.evaluation.ranking import Progress, rank_queries
 from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.graph.arrays import LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tokenizer.new_nodes import tokens_of_new
@@ -32,6 +37,7 @@ class OutOfSampleJudge:
     ) -> None:
         self.settings, self.graph, self.unseen = experiment.evaluation, graph, unseen
         self._rows: dict[str, TokenRows] = {}
+        self._ends: EdgeEnds | None = None
 
     def validate(self, model: LinkModel, table: TokenTable) -> Metrics:
         report = self._report(model, table, "valid", self.settings.validation_facts, None)
@@ -55,14 +61,18 @@ class OutOfSampleJudge:
         queries = np.stack([edges.owners, edges.relations, edges.neighbours], axis=1)
         known = known_tails_of(queries, graph.num_nodes, graph.num_relations)
         queries = queries[: most or None]
+        walks = model.walks is not None
         model.eval()
         with torch.no_grad():
             seen, heads = model.node_vectors(), self._heads(model, table, split)
             relations = model.relation_vectors()
+
+            def score_tails(asked: Tensor, relation: Tensor) -> Tensor:
+                scores = model.decoder.score_all_tails(heads[asked], relations[relation], seen)
+                return scores + self._walk(model, edges, asked, relation) if walks else scores
+
             ranks = rank_queries(
-                lambda asked, relation: model.decoder.score_all_tails(
-                    heads[asked], relations[relation], seen
-                ),
+                score_tails,
                 queries,
                 known,
                 memory_budget=self.settings.memory_budget,
@@ -86,6 +96,55 @@ class OutOfSampleJudge:
         if split not in self._rows:
             self._rows[split] = rows_without_one(table, self.graph, edges)
         return model.vectors_from(encode_rows(model, self._rows[split]), None)
+
+    def _walk(
+        self, model: LinkModel, edges: UnseenEdges, asked: Tensor, relations: Tensor
+    ) -> Tensor:
+        """What walks from the nodes of some edges add to scores: (num_asked, num_nodes).
+
+        Each question has a graph of its own: the seen nodes, its new one, and the edges between,
+        both ways, less the one asked for.
+        """
+        new = self.graph.num_nodes  # the same id for all, as no question sees another's
+        own = edges_without_one(edges, asked.cpu().numpy(), new, self.graph.num_relations)
+        columns = (torch.tensor(column, dtype=torch.int64, device=asked.device) for column in own)
+        walked = model.walk(
+            torch.full_like(asked, new),
+            relations,
+            ends=self._ends_with_room(model),
+            own=OwnEdges(*columns),
+        )
+        return walked[:, :new]
+
+    def _ends_with_room(self, model: LinkModel) -> EdgeEnds:
+        """The edges of seen nodes, among which there is one node more, without any."""
+        edges = cast(Tensor, model.edges)
+        if self._ends is None or self._ends.heads.rows.device != edges.device:
+            self._ends = ends_of(edges, self.graph.num_nodes + 1, model.num_relations)
+        return self._ends
+
+
+def edges_without_one(
+    edges: UnseenEdges, asked: LongArray, new: int, num_relations: int
+) -> tuple[LongArray, LongArray, LongArray, LongArray]:
+    """The other edges of the nodes of some edges: question, head, relation, tail; and inverses.
+
+    asked: (num_asked,) places in `edges`, a question each; `new` is the id that unseen nodes get.
+    """
+    owners = edges.owners[asked]
+    first, count = edges.offsets[owners], edges.offsets[owners + 1] - edges.offsets[owners]
+    question = np.repeat(np.arange(len(asked)), count)
+    place = np.arange(len(question)) + (first - (np.cumsum(count) - count))[question]
+    question, place = (column[place != asked[question]] for column in (question, place))
+    relation, neighbour = edges.relations[place], edges.neighbours[place]
+    inverse = (relation + num_relations) % (2 * num_relations)
+    itself = np.full_like(neighbour, new)
+    return (
+        np.concatenate([question, question]),
+        np.concatenate([itself, neighbour]),
+        np.concatenate([relation, inverse]),
+        np.concatenate([neighbour, itself]),
+    )
 
 
 def rows_without_one(table: TokenTable, graph: KnowledgeGraph, edges: UnseenEdges) -> TokenRows:

@@ -15,8 +15,7 @@ from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
 from nodepiece.encoders.graph_view import GraphView
 from nodepiece.training.batches import FactBatch
 from nodepiece.training.links import fact_batches
-from nodepiece.training.losses import AGAINST_ALL_LOSSES
-from nodepiece.training.objectives import loss_with_negatives
+from nodepiece.training.objectives import loss_with_negatives, loss_with_walks
 from nodepiece.training.settings import TrainingSettings
 from nodepiece.training.trainer import Trainer
 
@@ -62,18 +61,18 @@ def loss_of_targets(
 def loss_against_all_nodes(
     model: InductiveModel, graph: EncodedGraph, facts: FactBatch, settings: TrainingSettings
 ) -> Tensor:
-    loss_of = AGAINST_ALL_LOSSES[settings.loss]
     rows = torch.arange(len(facts.heads), device=facts.heads.device)
-    answers = torch.stack([rows, facts.tails])
     by_vectors = model.score_by_vectors(facts.heads, facts.relations, graph).float()
-    if model.walks is None:
-        loss = loss_of(by_vectors, answers, smoothing=settings.smoothing)
-    else:
-        scores = by_vectors + model.walk(facts.heads, facts.relations, graph).float()
-        loss = loss_of(scores, answers, smoothing=settings.smoothing)
-        if model.vectors_alone:
-            alone = loss_of(by_vectors, answers, smoothing=settings.smoothing)
-            loss = loss + model.vectors_alone * alone
+    walked = None
+    if model.walks is not None:
+        walked = model.walk(facts.heads, facts.relations, graph).float()
+    loss = loss_with_walks(
+        by_vectors,
+        walked,
+        torch.stack([rows, facts.tails]),
+        vectors_alone=model.vectors_alone,
+        settings=settings,
+    )
     if settings.relation_weight:
         of_relations = model.score_all_relations(facts.heads, facts.tails, graph).float()
         loss = loss + settings.relation_weight * cross_entropy(of_relations, facts.relations)

@@ -25,13 +25,14 @@ def link_trainer(
     settings: TrainingSettings,
     *,
     generator: torch.Generator,
+    visible: Tensor | None = None,  # (num_edges,) 0: hidden from walks; may change between epochs
 ) -> Trainer[QueryBatch] | Trainer[FactBatch]:
     """Queries against all nodes, or facts against sampled negatives, as the loss asks for."""
     if settings.is_against_all:
         return Trainer(
             model,
             query_batches(edges, model.num_relations, settings),
-            partial(loss_against_all, model, settings=settings),
+            partial(loss_against_all, model, settings=settings, visible=visible),
             settings,
             generator=generator,
             after_step=model.after_step,

@@ -1,5 +1,6 @@
 """The loss of one batch: where model, negatives and loss meet."""
 
+from functools import partial
 from typing import Protocol, cast
 
 import torch
@@ -28,22 +29,53 @@ class FactScorer(Protocol):
     def relation_vectors(self) -> Tensor: ...
 
 
-def loss_against_all(model: LinkModel, batch: QueryBatch, settings: TrainingSettings) -> Tensor:
+def loss_against_all(
+    model: LinkModel,
+    batch: QueryBatch,
+    settings: TrainingSettings,
+    *,
+    visible: Tensor | None = None,  # (num_edges,) 0: hidden from walks and graph layers
+) -> Tensor:
     """Every query against every node; node vectors are computed once for the whole step."""
-    weight = without_answers(model, batch) if settings.hide_targets else None
+    weight = without_answers(model, batch) if settings.hide_targets else visible
     vectors = model.node_vectors(weight)
-    loss_of = AGAINST_ALL_LOSSES[settings.loss]
-    scores = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
-    loss = torch.zeros((), device=scores.device)
+    by_vectors = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
+    walked = None
     if model.walks is not None:
-        if model.vectors_alone:
-            alone = loss_of(scores, batch.answers, batch.weight, smoothing=settings.smoothing)
-            loss = loss + model.vectors_alone * alone
-        scores = scores + model.walk(batch.heads, batch.relations, weight).float()
-    loss = loss + loss_of(scores, batch.answers, batch.weight, smoothing=settings.smoothing)
+        walked = model.walk(batch.heads, batch.relations, weight).float()
+    loss = loss_with_walks(
+        by_vectors,
+        walked,
+        batch.answers,
+        batch.weight,
+        vectors_alone=model.vectors_alone,
+        settings=settings,
+    )
     if settings.relation_weight or settings.regularization:
         loss = loss + loss_of_answers(model, batch, vectors, settings)
     return loss
+
+
+def loss_with_walks(
+    by_vectors: Tensor,  # (batch, num_nodes) scores
+    walked: Tensor | None,  # (batch, num_nodes) what walks, if there are any, add to them
+    answers: Tensor,
+    weight: Tensor | None = None,
+    *,
+    vectors_alone: float,
+    settings: TrainingSettings,
+) -> Tensor:
+    """Against all nodes by both scores together, and, as much as asked for, by vectors alone.
+
+    For answers and weight see `AgainstAllLoss`.
+    """
+    loss_of = partial(AGAINST_ALL_LOSSES[settings.loss], smoothing=settings.smoothing)
+    if walked is None:
+        return loss_of(by_vectors, answers, weight)
+    if not vectors_alone:
+        return loss_of(by_vectors + walked, answers, weight)
+    alone = loss_of(by_vectors, answers, weight)
+    return vectors_alone * alone + loss_of(by_vectors + walked, answers, weight)
 
 
 def without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:

@@ -1,0 +1,68 @@
+"""Questions about nodes that only they have in their graph."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from nodepiece.decoders.walk_ground import OwnEdges
+from nodepiece.decoders.walks import Walks, WalkSettings
+from nodepiece.encoders.edge_products import ends_of
+
+# 0 --a--> 1 --a--> 2, 0 --a--> 3, 3 --b--> 4, 4 --b--> 0; relations a = 0, b = 1, and inverses 2, 3
+FACTS = [[0, 0, 1], [1, 0, 2], [0, 0, 3], [3, 1, 4], [4, 1, 0]]
+NEW, NUM_RELATIONS, DIM = 5, 4, 8
+# What each question knows of its node: two edges that lead to the same neighbour, four, one, none.
+KNOWN = [
+    [[NEW, 0, 3], [NEW, 3, 3]],
+    [[NEW, 1, 0], [NEW, 2, 1], [NEW, 0, 2], [NEW, 0, 4]],
+    [[NEW, 2, 2]],
+    [],
+]
+ASKED = torch.tensor([1, 0, 2, 3])
+SETTINGS = [WalkSettings(3), WalkSettings(1, plain_steps=4), WalkSettings(2, counts=False)]
+
+
+def with_back(edges: list[list[int]]) -> Tensor:
+    """(2 * num_edges, 3): the edges, then their inverses."""
+    there = torch.tensor(edges, dtype=torch.int64).view(-1, 3)
+    head, relation, tail = there.T
+    return torch.cat([there, torch.stack([tail, (relation + 2) % 4, head], dim=1)])
+
+
+def own_edges() -> OwnEdges:
+    rows = [with_back(edges) for edges in KNOWN]
+    questions = torch.tensor([row for row, edges in enumerate(rows) for _ in edges])
+    return OwnEdges(questions, *torch.cat(rows).T)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("at_once", [512, 3])
+def test_a_question_with_edges_of_its_own_walks_in_the_graph_that_has_them(
+    settings: WalkSettings, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.decoders.walks.WALKS_AT_ONCE", at_once)
+    generator = torch.Generator().manual_seed(0)
+    walks = Walks(DIM, settings, generator=generator).double()
+    relations = torch.randn(NUM_RELATIONS, DIM, generator=generator).double()
+    shared = with_back(FACTS)
+    heads = torch.full_like(ASKED, NEW)
+    with torch.no_grad():
+        ends = ends_of(shared, NEW + 1, NUM_RELATIONS)
+        found = walks.in_parts(heads, ASKED, relations, ends, None, own_edges())
+        for row, known in enumerate(KNOWN):
+            whole = ends_of(torch.cat([shared, with_back(known)]), NEW + 1, NUM_RELATIONS)
+            expected = walks(heads[:1], ASKED[row : row + 1], relations, whole, None)
+            torch.testing.assert_close(found[row : row + 1], expected)
+
+
+def test_hidden_edges_are_hidden_from_questions_with_edges_of_their_own() -> None:
+    generator = torch.Generator().manual_seed(0)
+    walks = Walks(DIM, WalkSettings(3, plain_steps=2), generator=generator).double()
+    relations = torch.randn(NUM_RELATIONS, DIM, generator=generator).double()
+    shared, heads = with_back(FACTS), torch.full_like(ASKED, NEW)
+    weight = torch.ones(len(shared), dtype=torch.float64)
+    weight[[2, 7]] = 0.0  # 0 --a--> 3
+    ends = [ends_of(edges, NEW + 1, NUM_RELATIONS) for edges in (shared, shared[weight > 0])]
+    found = walks(heads, ASKED, relations, ends[0], weight, own_edges())
+    expected = walks(heads, ASKED, relations, ends[1], None, own_edges())
+    torch.testing.assert_close(found, expected)
