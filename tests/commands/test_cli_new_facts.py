@@ -119,6 +119,15 @@ def test_updates_last_and_say_what_they_did(
     assert "Kenya" not in again.node_names() and len(again.embed()) == 831
 
 
+def test_json_of_an_update_has_what_was_asked_for(
+    nodepiece: Nodepiece, run: Path, facts: Path
+) -> None:
+    assert json.loads(nodepiece("update", run, "--keep-vectors", "--json").out) == {"num_kept": 831}
+    ran = nodepiece("update", run, "--keep-vectors", "--add", facts, "--json")
+    told = json.loads(ran.out)
+    assert (told["num_kept"], told["num_added"], told["num_new_nodes"]) == (0, 3, 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -64,18 +64,22 @@ def update(
     removed = () if remove is None else read_facts(remove)
     gone = [] if remove_nodes is None else read_names(remove_nodes)
     opened = load(run, device=choose_device(device))
+    done: dict[str, int] = {}
     if keep_vectors:
         with stage(f"vectors of {run}") as remarks:
-            remarks.append(f"{count(keep_vectors_of(opened), 'vector')} computed and kept")
-    if keep_vectors and not changes:
-        return
-    with stage(f"updating {run}") as remarks:
-        updated = update_run(opened, add=added, remove=removed, remove_nodes=gone)
-        remarks.append(f"{count(updated.num_vectors, 'vector')} computed")
+            done["num_kept"] = keep_vectors_of(opened)
+            remarks.append(f"{count(done['num_kept'], 'vector')} computed and kept")
+    sentences: list[str] = []
+    if changes:
+        with stage(f"updating {run}") as remarks:
+            updated = update_run(opened, add=added, remove=removed, remove_nodes=gone)
+            remarks.append(f"{count(updated.num_vectors, 'vector')} computed")
+        done |= asdict(updated)
+        sentences = summary(updated, run)
     if as_json:
-        typer.echo(json.dumps(asdict(updated), indent=2))
+        typer.echo(json.dumps(done, indent=2))
         return
-    for sentence in summary(updated, run):
+    for sentence in sentences:
         say(sentence)
 
 
