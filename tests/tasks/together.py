@@ -1,6 +1,7 @@
 """What two processes do for test_processes.py; torchrun starts them."""
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +14,7 @@ from nodepiece.cli import main
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
-from nodepiece.training.distribution import current_processes, join_processes
+from nodepiece.training.distribution import current_processes, joined_processes
 
 CPU = torch.device("cpu")
 
@@ -67,8 +68,18 @@ def train_by_command(folder: Path) -> None:
             assert not end.code
 
 
+def threads_of_gloo() -> list[str]:
+    """Its threads in this process, where the system tells."""
+    names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+    return [name for name in names if "gloo" in name]
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    join_processes(CPU)
-    train_together(Path(sys.argv[1]))
+    with joined_processes(CPU) as joined:
+        train_together(Path(sys.argv[1]))
+        rank = joined.rank
+    assert current_processes().count == 1 and not threads_of_gloo()
+    time.sleep(rank)  # the other one is early, and would find old addresses
     train_by_command(Path(sys.argv[1]))
+    assert not threads_of_gloo()

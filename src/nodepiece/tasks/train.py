@@ -13,7 +13,7 @@ from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task_names import task_of
-from nodepiece.training.distribution import Processes, join_processes
+from nodepiece.training.distribution import Processes, joined_processes
 from nodepiece.training.loop import Watcher
 
 
@@ -39,23 +39,23 @@ def train_experiment(
     else:
         settings, source = load_experiment(experiment, overrides), Path(experiment)
     chosen = choose_device(device)
-    processes = join_processes(chosen)
-    say = say if processes.is_first else _say_nothing
-    task = task_of(settings).open(settings, data)
-    say(task.describe())
-    command = command_line(
-        source, Path("runs") / settings.name, overrides=overrides, device=chosen.type
-    )
-    options = RunOptions(
-        folder,
-        chosen,
-        resume=resume,
-        command=command.replace("nodepiece", launcher(processes), 1),
-        watchers=watchers if processes.is_first else (),
-        say=say,
-        should_stop=should_stop,
-    )
-    return run_experiment(task, options)
+    with joined_processes(chosen) as processes:
+        say = say if processes.is_first else _say_nothing
+        task = task_of(settings).open(settings, data)
+        say(task.describe())
+        command = command_line(
+            source, Path("runs") / settings.name, overrides=overrides, device=chosen.type
+        )
+        options = RunOptions(
+            folder,
+            chosen,
+            resume=resume,
+            command=command.replace("nodepiece", launcher(processes), 1),
+            watchers=watchers if processes.is_first else (),
+            say=say,
+            should_stop=should_stop,
+        )
+        return run_experiment(task, options)
 
 
 def _say_nothing(sentence: str) -> None:

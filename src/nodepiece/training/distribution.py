@@ -6,11 +6,12 @@ that too, but by hooks in the backward pass, and a step that is replayed as a CU
 hooks. There is little to gain from them: a model of pieces is small (27 MB at 6.9 million numbers).
 """
 
-import atexit
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 
 import numpy as np
 import torch
@@ -128,17 +129,43 @@ def own_gpu(device: torch.device) -> int:
     return number
 
 
-def join_processes(device: torch.device) -> Processes:
-    """Join the processes that torchrun started, if it did; they part when the program ends.
+@contextmanager
+def joined_processes(device: torch.device) -> Iterator[Processes]:
+    """The processes that torchrun started, joined while the block lasts; else this one alone.
 
     Numbers on the host travel by gloo, those on a GPU by NCCL; each process has the GPU of its
-    number on the machine. Joining again changes nothing.
+    number on the machine. A block within another changes nothing. At the end all leave together;
+    after an error a process leaves without waiting for the others, which torchrun then ends.
     """
-    if is_under_torchrun() and not distributed.is_initialized():
-        backend = "gloo"
-        if device.type == "cuda":
-            torch.cuda.set_device(own_gpu(device))
-            backend = "cpu:gloo,cuda:nccl"
-        distributed.init_process_group(backend, timeout=PATIENCE)
-        atexit.register(distributed.destroy_process_group)
-    return current_processes()
+    if not is_under_torchrun() or distributed.is_initialized():
+        yield current_processes()
+        return
+    join(device)
+    try:
+        yield current_processes()
+        current_processes().wait()
+    finally:
+        distributed.destroy_process_group()
+
+
+_meetings = count()  # alike in all processes, as they run one program
+
+
+def join(device: torch.device) -> None:
+    # PyTorch imports this with its first optimizer. Imported later, its functions would have the
+    # group as a default and so keep it after its end: gloo's threads would outlive Python, which
+    # now and then aborts the process.
+    from torch.distributed import nn  # noqa: F401
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    backend = "gloo"
+    if device.type == "cuda":
+        torch.cuda.set_device(own_gpu(device))
+        backend = "cpu:gloo,cuda:nccl"
+    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+    # torchrun keeps the store: who joins again must not find the addresses of the time before.
+    fresh = PrefixStore(f"meeting {next(_meetings)}", store)
+    distributed.init_process_group(
+        backend, store=fresh, rank=rank, world_size=size, timeout=PATIENCE
+    )
