@@ -25,7 +25,7 @@ from benchmarks.tokenization import installed_versions
 
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
-from nodepiece.files import atomic_file
+from nodepiece.files import write_json
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -192,8 +192,7 @@ def write_result(
         "versions": {"python": platform.python_version()} | installed_versions(),
         "measurements": measured,
     }
-    with atomic_file(ROOT / "results" / f"changes-{options.case}.json") as partial:
-        partial.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_json(ROOT / "results" / f"changes-{options.case}.json", result)
 
 
 if __name__ == "__main__":

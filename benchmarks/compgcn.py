@@ -11,7 +11,6 @@ Writes results/compgcn-DEVICE.json.
 """
 
 import argparse
-import json
 from importlib.metadata import version
 from time import perf_counter
 from typing import Any
@@ -24,7 +23,7 @@ from nodepiece.encoders.arranged_edges import ArrangedEdges, arrange_edges
 from nodepiece.encoders.compgcn import CompGCN
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import use_generator
-from nodepiece.files import atomic_file
+from nodepiece.files import write_json
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.tasks.runner import describe_device
 from nodepiece.training.memory import keep_freed_memory
@@ -60,8 +59,7 @@ def main() -> None:
         "versions": {package: version(package) for package in PACKAGES},
         "measurements": measured,
     }
-    with atomic_file(ROOT / "results" / f"compgcn-{device.type}.json") as partial:
-        partial.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(ROOT / "results" / f"compgcn-{device.type}.json", content)
 
 
 def graphs() -> dict[str, KnowledgeGraph]:

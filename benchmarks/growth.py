@@ -23,7 +23,7 @@ from benchmarks.generate import HUB_SHARE, generate_graph
 from benchmarks.measure import be_the_first_to_go
 
 from nodepiece.data.mapped import read_mapped_graph
-from nodepiece.files import atomic_file
+from nodepiece.files import write_json
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.storage import save_tokens
@@ -164,8 +164,7 @@ def main() -> None:
     }
     print(markdown(rows), json.dumps(content["extrapolated"], indent=1), sep="\n")
     if options.out is not None:
-        with atomic_file(options.out) as partial:
-            partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_json(options.out, content)
 
 
 if __name__ == "__main__":

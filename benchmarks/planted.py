@@ -37,7 +37,7 @@ from nodepiece.data.ogb_write import write_ogb
 from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.evaluation.settings import EvaluationSettings
-from nodepiece.files import atomic_file
+from nodepiece.files import write_json
 from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
@@ -234,8 +234,7 @@ def main() -> None:
     words += [word for rate in options.rate or [] for word in ("--rate", rate)]
     content["command"] = shlex.join(["python", "-m", "benchmarks.planted", *map(str, words)])
     if options.out is not None:
-        with atomic_file(options.out) as partial:
-            partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_json(options.out, content)
 
 
 if __name__ == "__main__":

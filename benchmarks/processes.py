@@ -19,7 +19,7 @@ import numpy as np
 
 from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
-from nodepiece.files import atomic_file
+from nodepiece.files import write_json
 from nodepiece.settings import Experiment, to_toml
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.settings import TrainingSettings
@@ -96,8 +96,7 @@ def main() -> None:
     content = {"command": "python -m benchmarks.processes", **compare(runs), "runs": runs}
     print(json.dumps({key: value for key, value in content.items() if key != "runs"}, indent=1))
     if options.out is not None:
-        with atomic_file(options.out) as partial:
-            partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_json(options.out, content)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from benchmarks.cases import CASES, Case
 from rich.console import Console
 from rich.table import Table
 
-from nodepiece.files import atomic_file
+from nodepiece.files import write_json
 
 Measured = dict[str, Any]  # what benchmarks.measure prints, or {"status": why there is nothing}
 
@@ -238,8 +238,7 @@ def write_result(
     }
     if not case.with_pykeen:
         result["note"] = why_not_pykeen(case, sizes)
-    with atomic_file(ROOT / "results" / f"tokenize-{name}.json") as partial:
-        partial.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_json(ROOT / "results" / f"tokenize-{name}.json", result)
 
 
 if __name__ == "__main__":

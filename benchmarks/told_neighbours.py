@@ -22,7 +22,7 @@ from nodepiece.data.out_of_sample import UnseenEdges, edges_of_unseen
 from nodepiece.evaluation.known_answers import known_tails_of
 from nodepiece.evaluation.metrics import summarize
 from nodepiece.evaluation.ranking import rank_queries
-from nodepiece.files import atomic_file
+from nodepiece.files import write_json
 
 DATASETS = ("fb15k-237", "own18rr")
 MEMORY = 2**28  # bytes for scores
@@ -61,8 +61,7 @@ def main() -> None:
         content[name] = judge_rule(edges, graph.num_nodes, graph.num_relations)
     print(json.dumps(content, indent=1))
     if options.out is not None:
-        with atomic_file(options.out) as partial:
-            partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_json(options.out, content)
 
 
 if __name__ == "__main__":

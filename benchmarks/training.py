@@ -39,7 +39,7 @@ from benchmarks.tokenization import (
 from rich.console import Console
 from rich.table import Table
 
-from nodepiece.files import atomic_file
+from nodepiece.files import write_json
 
 CASES = {"fb15k-237": "fb15k-237-paper", "wn18rr": "wn18rr-paper"}  # case -> experiment
 TITLES = {
@@ -164,8 +164,7 @@ def write_result(name: str, options: argparse.Namespace, measured: dict[str, Mea
         "times_ours": ratios,
         "measurements": measured,
     }
-    with atomic_file(ROOT / "results" / f"training-{name}.json") as partial:
-        partial.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_json(ROOT / "results" / f"training-{name}.json", result)
 
 
 if __name__ == "__main__":

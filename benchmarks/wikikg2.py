@@ -26,7 +26,7 @@ from nodepiece.data.ogb_write import write_ogb
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.evaluation.known_answers import known_tails
 from nodepiece.evaluation.ranking import rank_links
-from nodepiece.files import atomic_file
+from nodepiece.files import write_json
 from nodepiece.inference.run import load
 from nodepiece.settings import load_experiment
 from nodepiece.tasks.train import train_experiment
@@ -144,8 +144,7 @@ def main() -> None:
     }
     print(json.dumps(content, indent=1))
     if options.out is not None:
-        with atomic_file(options.out) as partial:
-            partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_json(options.out, content)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Writing to disk so that a reader never meets half a file or half a folder."""
 
 import hashlib
+import json
 import os
 import secrets
 import shutil
@@ -8,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from nodepiece.errors import InputError
 
@@ -29,6 +31,11 @@ def atomic_file(target: Path) -> Iterator[Path]:
     finally:
         partial.unlink(missing_ok=True)
     remove_leftovers(target)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    with atomic_file(path) as partial:
+        partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 @contextmanager

@@ -87,11 +87,6 @@ def damaged(path: Path, error: Exception) -> InputError:
     return InputError(f"{path} is damaged or of another run ({reason}); train this run again")
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    with atomic_file(path) as partial:
-        partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
 def write_history(folder: Path, history: Sequence[dict[str, Any]]) -> None:
     with atomic_file(folder / HISTORY) as partial:
         partial.write_text("".join(json.dumps(record) + "\n" for record in history))

@@ -15,6 +15,7 @@ import nodepiece
 from nodepiece.encoders.parameters import num_parameters
 from nodepiece.errors import InputError
 from nodepiece.evaluation.report import Report
+from nodepiece.files import write_json
 from nodepiece.tasks.run_folder import (
     CHECKPOINT,
     CONFIG,
@@ -26,7 +27,6 @@ from nodepiece.tasks.run_folder import (
     read_config,
     start_run,
     write_history,
-    write_json,
 )
 from nodepiece.tasks.task import Model, Task
 from nodepiece.tasks.tokens import make_tokens
