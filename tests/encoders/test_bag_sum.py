@@ -1,17 +1,15 @@
 import itertools
-import os
-import subprocess
-import sys
-import textwrap
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.encoders.interpreter import check_interpreted
 from torch import Tensor
 
 from nodepiece.encoders import bag_sum as module
 from nodepiece.encoders.bag_sum import (
+    HAS_TRITON,
     Bags,
     bag_sum,
     bags_of_width,
@@ -151,27 +149,26 @@ def test_the_same_sums_to_the_last_digit_every_time() -> None:
     assert torch.equal(sum_members(rows, bags), sum_members(rows, bags))
 
 
-def test_the_kernel_for_gpus_adds_up_the_same_in_the_interpreter() -> None:
-    pytest.importorskip("triton")
-    program = """
-        import torch
-        from nodepiece.encoders.bag_sum_cuda import sum_rows, sum_runs
-        generator = torch.Generator().manual_seed(0)
-        sizes = [0, 1, 7, 8, 9, 0, 40, 0]
-        offsets = torch.tensor([0, *sizes]).cumsum(0).int()
-        members = torch.randint(6, (sum(sizes),), generator=generator, dtype=torch.int32)
-        for dim in (1, 5, 40, 600):
-            rows = torch.randn(6, dim, generator=generator)
-            parts = torch.split(rows[members.long()].double(), sizes)
-            expected = torch.stack([part.sum(dim=0) for part in parts]).float()
-            torch.testing.assert_close(sum_rows(rows, members, offsets), expected)
-            torch.testing.assert_close(sum_runs(rows[members.long()], offsets), expected)
-        assert sum_rows(rows, members[:0], offsets[:1]).shape == (0, 600)
-    """
-    environment = os.environ | {"TRITON_INTERPRET": "1"}
-    subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], env=environment, check=True, timeout=60
-    )
+def check_kernels() -> None:
+    """The kernels in Triton beside sums in double precision."""
+    from nodepiece.encoders import bag_sum_cuda
+
+    generator = torch.Generator().manual_seed(0)
+    sizes = [0, 1, 7, 8, 9, 0, 40, 0]
+    offsets = torch.tensor([0, *sizes]).cumsum(0).int()
+    members = torch.randint(6, (sum(sizes),), generator=generator, dtype=torch.int32)
+    for dim in (1, 5, 40, 600):
+        rows = torch.randn(6, dim, generator=generator)
+        parts = torch.split(rows[members.long()].double(), sizes)
+        expected = torch.stack([part.sum(dim=0) for part in parts]).float()
+        torch.testing.assert_close(bag_sum_cuda.sum_rows(rows, members, offsets), expected)
+        torch.testing.assert_close(bag_sum_cuda.sum_runs(rows[members.long()], offsets), expected)
+    assert bag_sum_cuda.sum_rows(rows, members[:0], offsets[:1]).shape == (0, 600)
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton comes with PyTorch for CUDA")
+def test_the_kernels_interpreted_compute_what_they_stand_for() -> None:
+    check_interpreted("tests.encoders.test_bag_sum")
 
 
 @pytest.mark.gpu

@@ -1,14 +1,10 @@
 """Products along edges and their sums, against a loop over the edges of random graphs."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.encoders.interpreter import check_interpreted
 from torch import Tensor
 
 from nodepiece.encoders.bag_sum import HAS_TRITON
@@ -21,7 +17,6 @@ from nodepiece.encoders.edge_products import (
     sum_products,
 )
 
-ROOT = Path(__file__).parents[2]
 NUM_NODES, NUM_RELATIONS, DIM = 5, 3, 4
 few = settings(max_examples=40, deadline=None)
 HOW: list[Product] = ["multiply", "rotate"]
@@ -160,15 +155,16 @@ def check_kernels() -> None:
         each = torch.randn(num_edges, dim, generator=generator).to(device)
         weight = torch.randn(num_edges, generator=generator).to(device)
         _, relation, tail = edges.T.contiguous().to(device)
+        through = (relations, relation)
         members, offsets = ends.heads.edges.members.to(device), ends.heads.edges.offsets.to(device)
         owner = ends.heads.rows.to(device)
         for how in edge_products_cuda.NUMBER_OF:
             product = PRODUCTS[how](nodes[tail], relations[relation])
-            found = edge_products_cuda.multiply_rows(nodes, tail, relations, relation, how)
+            found = edge_products_cuda.multiply_rows((nodes, tail), through, how)
             torch.testing.assert_close(found, product)
             for left, rows, weights in ((nodes, tail, weight), (each, None, None)):
                 found = edge_products_cuda.sum_products(
-                    left, rows, relations, relation, weights, members, offsets, how
+                    (left, rows), through, weights, members, offsets, how
                 )
                 one = left if rows is None else left[rows]
                 product = PRODUCTS[how](one, relations[relation])
@@ -203,9 +199,4 @@ def test_sums_and_gradients_on_a_gpu_are_those_of_a_cpu(dtype: torch.dtype) -> N
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton comes with PyTorch for CUDA")
 def test_the_kernels_interpreted_compute_what_they_stand_for() -> None:
-    program = "from tests.encoders.test_edge_products import check_kernels; check_kernels()"
-    environment = os.environ | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
-    assert ran.returncode == 0, ran.stderr
+    check_interpreted("tests.encoders.test_edge_products")

@@ -1,14 +1,10 @@
 """Sums along edges, against dense products with incidence matrices on random graphs."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.encoders.interpreter import check_interpreted
 from torch import Tensor
 
 from nodepiece.encoders.bag_sum import HAS_TRITON
@@ -25,7 +21,6 @@ from nodepiece.encoders.edge_sums import (
 )
 
 HEADS, HEAD_DIM = 2, 3
-ROOT = Path(__file__).parents[2]
 few = settings(max_examples=30, deadline=None)
 
 
@@ -157,9 +152,4 @@ def test_the_kernels_on_a_gpu_compute_what_they_stand_for() -> None:
 
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton comes with PyTorch for CUDA")
 def test_the_kernels_interpreted_compute_what_they_stand_for() -> None:
-    program = "from tests.encoders.test_edge_sums import check_kernels; check_kernels()"
-    environment = os.environ | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
-    assert ran.returncode == 0, ran.stderr
+    check_interpreted("tests.encoders.test_edge_sums")

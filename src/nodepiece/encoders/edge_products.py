@@ -29,6 +29,7 @@ PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 # One side of the products: (num_rows, dim), and for every edge its row.
 Side = tuple[Tensor, Tensor]
+SideOfEdges = tuple[Tensor, None]  # the rows are those of the edges: (num_edges, dim)
 
 
 @dataclass(frozen=True)
@@ -150,12 +151,12 @@ def _multiply(left: Side, right: Side, how: str) -> Tensor:
     if has_kernel(left[0], right[0]):
         from nodepiece.encoders import edge_products_cuda  # imports Triton
 
-        return edge_products_cuda.multiply_rows(*left, *right, how)
+        return edge_products_cuda.multiply_rows(left, right, how)
     return PRODUCTS[how](_rows_of(left), _rows_of(right))
 
 
 def _add_up(
-    left: Side | tuple[Tensor, None],  # None: edge e has row e
+    left: Side | SideOfEdges,
     right: Side,
     bags: Bags,  # of edges
     how: str,
@@ -168,14 +169,14 @@ def _add_up(
         return sum_chunks(
             bags,
             lambda chunks: edge_products_cuda.sum_products(
-                left[0], left[1], *right, weight, bags.members, chunks, how
+                left, right, weight, bags.members, chunks, how
             ),
         )
     product = PRODUCTS[how](_rows_of(left), _rows_of(right))
     return sum_members(product if weight is None else product * weight[:, None], bags)
 
 
-def _rows_of(side: Side | tuple[Tensor, None]) -> Tensor:
+def _rows_of(side: Side | SideOfEdges) -> Tensor:
     """(num_edges, dim)."""
     values, rows = side
     return values if rows is None else values.index_select(0, rows)

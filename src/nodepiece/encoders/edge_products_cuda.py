@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from nodepiece.encoders.edge_products import Side, SideOfEdges
 from nodepiece.encoders.edge_sums_cuda import COLUMNS_AT_ONCE, EDGES_AT_ONCE, warps_for
 
 MULTIPLY, ROTATE, ROTATE_BACK = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
@@ -87,10 +88,8 @@ def _sum_products(  # type: ignore[no-untyped-def]
 
 
 def sum_products(
-    left: Tensor,
-    left_rows: Tensor | None,
-    right: Tensor,
-    right_rows: Tensor,
+    left: Side | SideOfEdges,
+    right: Side,
     weights: Tensor | None,
     edges: Tensor,
     offsets: Tensor,
@@ -98,25 +97,22 @@ def sum_products(
 ) -> Tensor:
     """Bag i is the sum over its edges of weight * left row * right row, added up in float32.
 
-    left, right (num_rows, dim); left_rows (None: edge e has row e), right_rows and weights
-    (num_edges,); edges (num_members,), offsets (num_bags + 1,) -> (num_bags, dim).
+    weights (num_edges,); edges (num_members,), offsets (num_bags + 1,) -> (num_bags, dim).
     """
-    num_bags, dim = len(offsets) - 1, left.shape[1]
-    sums = left.new_empty(num_bags, dim, dtype=torch.result_type(left, right))
+    num_bags, dim = len(offsets) - 1, left[0].shape[1]
+    sums = _numbers_for(left, right, num_bags)
     if sums.numel():
         width, block = _columns(dim, how)
         _sum_products[(num_bags, triton.cdiv(width, block))](
-            left,
-            left_rows,
-            right,
-            right_rows,
+            *left,
+            *right,
             weights,
             edges,
             offsets,
             sums,
             dim,
             width,
-            HAS_ROWS=left_rows is not None,
+            HAS_ROWS=left[1] is not None,
             HAS_WEIGHTS=weights is not None,
             HOW=NUMBER_OF[how],
             BLOCK=block,
@@ -124,6 +120,12 @@ def sum_products(
             num_warps=warps_for(block),
         )
     return sums
+
+
+def _numbers_for(left: Side | SideOfEdges, right: Side, num_rows: int) -> Tensor:
+    """Room for products, or for sums of them: (num_rows, dim)."""
+    one, other = left[0], right[0]
+    return one.new_empty(num_rows, one.shape[1], dtype=torch.result_type(one, other))
 
 
 def _columns(dim: int, how: str) -> tuple[int, int]:
@@ -159,19 +161,15 @@ def _multiply_rows(  # type: ignore[no-untyped-def]
         tl.store(cells + width, imaginary, mask=mask)
 
 
-def multiply_rows(
-    left: Tensor, left_rows: Tensor, right: Tensor, right_rows: Tensor, how: str
-) -> Tensor:
-    """left[left_rows] * right[right_rows]: (num_edges, dim)."""
-    num_edges, dim = len(left_rows), left.shape[1]
-    products = left.new_empty(num_edges, dim, dtype=torch.result_type(left, right))
+def multiply_rows(left: Side, right: Side, how: str) -> Tensor:
+    """The product of every edge: (num_edges, dim)."""
+    num_edges, dim = len(left[1]), left[0].shape[1]
+    products = _numbers_for(left, right, num_edges)
     if products.numel():
         width, block = _columns(dim, how)
         _multiply_rows[(triton.cdiv(num_edges, EDGES_AT_ONCE), triton.cdiv(width, block))](
-            left,
-            left_rows,
-            right,
-            right_rows,
+            *left,
+            *right,
             products,
             num_edges,
             dim,
