@@ -8,7 +8,7 @@ from torch import Tensor
 from nodepiece.errors import InputError
 from nodepiece.evaluation.draws import draw_negatives, rank_in_draws, report_draws
 from nodepiece.evaluation.known_answers import known_tails
-from nodepiece.evaluation.ranking import LinkRanks
+from nodepiece.evaluation.ranking import LinkRanks, rank_links
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
@@ -56,7 +56,9 @@ def test_ranks_are_those_counted_one_by_one(memory_budget: int) -> None:
     def score(heads: Tensor, relations: Tensor) -> Tensor:
         return torch.tensor(table)[heads, relations].float()
 
-    draws = rank_in_draws(score, facts, negatives, known, memory_budget=memory_budget, device="cpu")
+    draws, among_all = rank_in_draws(
+        score, facts, negatives, known, memory_budget=memory_budget, device="cpu"
+    )
 
     for draw, ranks in enumerate(draws):
         found = np.concatenate([ranks.tail, ranks.head])
@@ -66,6 +68,23 @@ def test_ranks_are_those_counted_one_by_one(memory_budget: int) -> None:
             true = scores[tail]
             assert found[row] == 1 + (others > true).sum() + (others == true).sum() / 2
         np.testing.assert_array_equal(ranks.relation, facts[:, 1])
+    apart = rank_links(score, facts, known, memory_budget=memory_budget, device="cpu")
+    np.testing.assert_array_equal(among_all.head, apart.head)
+    np.testing.assert_array_equal(among_all.tail, apart.tail)
+
+
+def test_every_query_is_scored_once() -> None:
+    facts = random_facts(40)
+    known, queries = known_tails(facts, NUM_NODES, NUM_RELATIONS), queries_of(facts)
+    negatives = draw_negatives(queries, known, (3, 7), rng=np.random.default_rng(3))
+    asked: list[int] = []
+
+    def score(heads: Tensor, relations: Tensor) -> Tensor:
+        asked.extend(heads.tolist())
+        return torch.zeros(len(heads), NUM_NODES)
+
+    rank_in_draws(score, facts, negatives, known, memory_budget=2**12, device="cpu")
+    assert asked == queries[:, 0].tolist()
 
 
 def test_a_report_is_the_mean_over_draws_and_how_far_they_are_apart() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from nodepiece.errors import InputError
 from nodepiece.evaluation.known_answers import KnownAnswers
 from nodepiece.evaluation.metrics import report_links
-from nodepiece.evaluation.ranking import BYTES_PER_SCORE, LinkRanks, ScoreAll
+from nodepiece.evaluation.ranking import LinkRanks, Progress, ScoreAll, rank_links
 from nodepiece.evaluation.report import Report, Scores
 from nodepiece.evaluation.sampled_ranking import ranks_of_first, to_host
 from nodepiece.graph.arrays import FloatArray, IntArray
@@ -51,29 +51,34 @@ def rank_in_draws(
     *,
     memory_budget: int,
     device: torch.device | str,
-) -> list[LinkRanks]:
-    """The ranks of tails and heads among the negatives of each draw.
+    progress: Progress | None = None,
+) -> tuple[list[LinkRanks], LinkRanks]:
+    """The ranks of tails and heads among the negatives of each draw, and those among all nodes.
 
-    All nodes are scored once for all draws, in batches that `memory_budget` bytes allow.
+    All nodes are scored once for all of it, in batches that `memory_budget` bytes allow.
     """
     graph = KnowledgeGraph(triples, known.num_nodes, known.num_relations)
-    queries = torch.tensor(with_inverses(graph)).to(device).long()
-    answers = torch.tensor(negatives).to(device).long()
-    num_draws = answers.shape[1]
-    batch_size = max(1, memory_budget // (known.num_nodes * BYTES_PER_SCORE))
+    answers = torch.tensor(with_inverses(graph)[:, 2]).to(device).long()
+    drawn = torch.tensor(negatives).to(device).long()
     parts: list[Tensor] = []
-    with torch.no_grad():
-        for start in range(0, len(queries), batch_size):
-            rows = slice(start, start + batch_size)
-            head, relation, tail = queries[rows].T
-            scores = score_tails(head, relation)  # (batch, num_nodes)
-            true = scores.gather(1, tail[:, None])[:, None].expand(-1, num_draws, -1)
-            drawn = scores.gather(1, answers[rows].flatten(start_dim=1))
-            drawn = drawn.view(len(head), num_draws, -1)
-            ranks = ranks_of_first(torch.cat([true, drawn], dim=2).flatten(end_dim=1))
-            parts.append(ranks.view(len(head), num_draws))
+    among_all = rank_links(
+        score_tails,
+        triples,
+        known,
+        memory_budget=memory_budget,
+        device=device,
+        progress=progress,
+        look=lambda rows, scores: parts.append(_rank_drawn(scores, answers[rows], drawn[rows])),
+    )
     ranks_of_draws = to_host(parts).T  # (num_draws, num_queries)
-    return [_split(ranks, graph.triples[:, 1]) for ranks in ranks_of_draws]
+    return [_split(ranks, graph.triples[:, 1]) for ranks in ranks_of_draws], among_all
+
+
+def _rank_drawn(scores: Tensor, answers: Tensor, drawn: Tensor) -> Tensor:
+    """(batch, num_nodes), (batch,), (batch, num_draws, num_negatives) -> (batch, num_draws)."""
+    candidates = torch.cat([answers[:, None, None].expand(-1, drawn.shape[1], 1), drawn], dim=2)
+    found = scores.gather(1, candidates.flatten(start_dim=1)).view(candidates.shape)
+    return ranks_of_first(found.flatten(end_dim=1)).view(drawn.shape[:2])
 
 
 def report_draws(draws: list[LinkRanks]) -> Report:

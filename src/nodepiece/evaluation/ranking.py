@@ -18,6 +18,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 ScoreAll = Callable[[Tensor, Tensor], Tensor]  # two ids a query, (batch,) each -> (batch, all)
 Progress = Callable[[int, int], None]  # queries ranked so far, queries in all
+Look = Callable[[slice, Tensor], None]  # which queries, and their scores (batch, all)
 
 BYTES_PER_SCORE = 16  # scores, their differences, and as much again inside the scoring function
 BYTES_PER_ANSWER = 64  # a known answer as row, column, position and score
@@ -46,12 +47,14 @@ def rank_links(
     memory_budget: int,
     device: torch.device | str,
     progress: Progress | None = None,
+    look: Look | None = None,
 ) -> LinkRanks:
     """Rank the tail and the head of every fact among all nodes; `known` is from `known_tails`.
 
     `score_tails` takes heads and relations, (batch,) each, on `device`, and gives (batch,
     num_nodes). A head is asked for as the tail of the inverse relation. Batches are as large as
     `memory_budget` bytes for scores allow, one query at least; the ranks do not depend on it.
+    `look` is shown the scores of every batch of queries: those for tails, then those for heads.
     """
     _check_kind(known, "tails")
     graph = KnowledgeGraph(triples, known.num_nodes, known.num_relations)
@@ -62,6 +65,7 @@ def rank_links(
         memory_budget=memory_budget,
         device=torch.device(device),
         progress=progress,
+        look=look,
     )
     tail, head = np.split(ranks, 2)
     return LinkRanks(head, tail, graph.triples[:, 1])
@@ -152,6 +156,7 @@ def _rank(
     memory_budget: int,
     device: torch.device,
     progress: Progress | None,
+    look: Look | None = None,
     by_position: bool = False,  # score by the positions of queries in place of their first ids
 ) -> FloatArray:
     """All indices are on the device from the start, and the ranks come back at the end."""
@@ -176,6 +181,8 @@ def _rank(
             total = int(num_known[batch].sum())
             row, position = _expand(known_start[batch], known_count[batch], total)
             ranks[batch] = filtered_ranks(scores, target[batch], row, answers[position].long())
+            if look is not None:
+                look(batch, scores)
             if progress is not None:
                 progress(batch.stop, len(queries))
     result: FloatArray = ranks.cpu().numpy()

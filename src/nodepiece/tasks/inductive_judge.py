@@ -13,7 +13,7 @@ from nodepiece.evaluation.draws import draw_negatives, rank_in_draws, report_dra
 from nodepiece.evaluation.known_answers import KnownAnswers, known_tails
 from nodepiece.evaluation.metrics import report_links
 from nodepiece.evaluation.personalized_pagerank import walk_over
-from nodepiece.evaluation.ranking import Progress, ScoreAll, rank_links
+from nodepiece.evaluation.ranking import LinkRanks, Progress, ScoreAll
 from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
@@ -72,10 +72,10 @@ class InductiveJudge:
     def validate(self, model: InductiveModel) -> Scores:
         """Among drawn nodes alone."""
         model.eval()
-        number = self.settings.validation_facts or None
         with torch.no_grad():
             device = model.tables.relations.device
-            return self.among_drawn(self.scorer(model), "valid", device, number).scores
+            number = self.settings.validation_facts
+            return report_draws(self.rank(self.scorer(model), "valid", number, device)[0]).scores
 
     def report(self, model: InductiveModel, split: str, progress: Progress | None = None) -> Report:
         model.eval()
@@ -93,37 +93,34 @@ class InductiveJudge:
         device: torch.device,
         progress: Progress | None = None,
     ) -> Report:
-        number = self.settings.test_facts or None
-        drawn = self.among_drawn(score_tails, split, device, number)
-        full = report_links(
-            rank_links(
-                score_tails,
-                self.dataset.part(split)[:number],
-                self.known,
-                memory_budget=self.memory_budget,
-                device=device,
-                progress=progress,
-            )
-        ).named(self.dataset.names.relation)
+        """Mean and spread over draws, and the ranking among all nodes beside them."""
+        draws, among_all = self.rank(score_tails, split, self.settings.test_facts, device, progress)
+        drawn = report_draws(draws)
+        full = report_links(among_all).named(self.dataset.names.relation)
         return Report(drawn.scores, {**drawn.parts, ALL_NODES: full.scores}, full.details)
 
-    def among_drawn(
-        self, score_tails: ScoreAll, split: str, device: torch.device, number: int | None = None
-    ) -> Report:
-        """Mean and spread over draws, of the first `number` facts or all."""
+    def rank(
+        self,
+        score_tails: ScoreAll,
+        split: str,
+        most: int,
+        device: torch.device,
+        progress: Progress | None = None,
+    ) -> tuple[list[LinkRanks], LinkRanks]:
+        """The first `most` facts of a split, 0 for all: in each draw, and among all nodes."""
         facts, negatives = self.dataset.part(split), self.negatives(split)
-        if number is not None and number < len(facts):
-            both = negatives.reshape(2, len(facts), *negatives.shape[1:])[:, :number]
-            facts, negatives = facts[:number], both.reshape(-1, *negatives.shape[1:])
-        draws = rank_in_draws(
+        if most:
+            of_sides = np.split(negatives, 2)
+            facts, negatives = facts[:most], np.concatenate([side[:most] for side in of_sides])
+        return rank_in_draws(
             score_tails,
             facts,
             negatives,
             self.known,
             memory_budget=self.memory_budget,
             device=device,
+            progress=progress,
         )
-        return report_draws(draws)
 
     def negatives(self, split: str) -> IntArray:
         """The same for every model and epoch: a seed and the split decide."""
