@@ -37,6 +37,7 @@ def test_it_compares_three_models_answers_questions_and_leaves_a_run(nodepiece: 
     for words, _ in QUESTIONS:
         assert words in ran.out
     assert "nodepiece predict run --head Kenya --relation 'has language'" in ran.out
+    assert "nodepiece train countries-walks" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
 
 

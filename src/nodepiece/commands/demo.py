@@ -68,6 +68,8 @@ def demo(
     meet_newcomer(countries)
     say(f"The model is in {folder}. Ask it more:")
     say(f"  nodepiece predict {folder} --head Kenya --relation 'has language'")
+    out.print("No part of NodePiece, but often better still, are walks along the edges beside it:")
+    out.print("  nodepiece train countries-walks")
     out.print("Then train one on your own graph: README.md shows how.")
 
 
