@@ -74,6 +74,19 @@ class Ground:
         zeros = self.weight.new_zeros(len(self.shared_degree), len(heads))
         return zeros.scatter_(0, heads[None], 1.0)
 
+    def walk(self, heads: Tensor, preferences: Tensor, mix: Tensor) -> Tensor:
+        """The chances of being at a node after some steps, added up: (num_nodes, num_questions).
+
+        preferences: (num_steps, num_relations, num_questions); mix, what a number of steps counts
+        for: (num_steps, num_questions).
+        """
+        chance = self.start(heads)
+        total = torch.zeros_like(chance)
+        for share, preference in zip(mix, preferences, strict=True):
+            chance = self.step(chance, preference)
+            total = total + share * chance
+        return total.scatter(0, heads[None], 0.0)  # to be back home is no answer
+
     def step(self, chance: Tensor, preference: Tensor | None = None) -> Tensor:
         """Where walkers are one step later: (num_nodes, num_questions), as before it.
 

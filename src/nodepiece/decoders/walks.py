@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from nodepiece.decoders import walks_cpu
 from nodepiece.decoders.walk_ground import Ground, OwnEdges
 from nodepiece.encoders.edge_products import EdgeEnds
 from nodepiece.encoders.parameters import linear
@@ -122,15 +123,14 @@ class Walks(nn.Module):
         ground: Ground,
     ) -> Tensor:
         """The chances of being at a node after some steps, added up: (num_nodes, batch)."""
-        chance = ground.start(heads)
         mix = softplus(self.mix(questions)).T  # (num_steps, batch)
-        total = torch.zeros_like(chance)
         scale = relations.shape[1] ** -0.5
-        for step, prefer in enumerate(self.prefer):
-            preference = 2 * (relations @ prefer(questions).T * scale).sigmoid()
-            chance = ground.step(chance, preference)
-            total = total + mix[step] * chance
-        return total.scatter(0, heads[None], 0.0)  # to be back home is no answer
+        preferences = torch.stack(
+            [2 * (relations @ prefer(questions).T * scale).sigmoid() for prefer in self.prefer]
+        )
+        if walks_cpu.can_walk(preferences, mix, ground):
+            return walks_cpu.walk(heads, preferences, mix, ground)
+        return ground.walk(heads, preferences, mix)
 
     def reached_plainly(self, heads: Tensor, ground: Ground) -> Tensor:
         """The chances of being at a node on walks without preferences: (num_nodes, batch).
