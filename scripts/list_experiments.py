@@ -3,7 +3,7 @@
 python -m scripts.list_experiments
 """
 
-from scripts.measured import ROOT, order, read_measurement, scores
+from scripts.measured import ROOT, changed_settings, order, read_measurement, scores
 
 from nodepiece.settings import Experiment, describe_experiment, experiment_names, load_experiment
 
@@ -28,8 +28,9 @@ prediction" the table of its appendix, "Inductive" that of inductive link predic
 are among 50 nodes drawn at random, ten times, "Out-of-sample" that of nodes that arrive after
 training. Numbers in the last column are the paper's, those in
 "measured" are ours: MRR / Hits@10 on the test facts, or ROC-AUC / PRC-AUC / hard accuracy on the
-test nodes, from [`results`](../results), where each file has the command that gives it again;
-[results.md](results.md) has more of each. This page is written by
+test nodes, from [`results`](../results), where each file has the command that gives it again. A
+star says that this command changes a setting of the experiment, most often to fewer epochs;
+[results.md](results.md) says which, and has more of each. This page is written by
 `python -m scripts.list_experiments`.
 """
 TITLES = {
@@ -101,7 +102,7 @@ def row_of_the_paper(experiment: Experiment) -> str:
         return out_of_sample_row_of_the_paper(experiment)
     if experiment.dataset == "ogbl-wikikg2":
         return f"WikiKG 2: {WIKIKG2.get(name.removeprefix('wikikg2-'), '-')}"
-    if table is None or name.endswith("-best"):
+    if table is None or not ("-paper" in name or "-rotate" in name):  # a recipe of our own
         return "-"
     if experiment.task == "relation-prediction":
         table = "Relation prediction"
@@ -136,7 +137,10 @@ def class_row_of_the_paper(experiment: Experiment) -> str:
 
 def measured(name: str) -> str:
     found = read_measurement(name)
-    return "-" if found is None else f"[{scores(found)}]({found.link})"
+    if found is None:
+        return "-"
+    mark = " \\*" if changed_settings(found.found) else ""
+    return f"[{scores(found)}]({found.link}){mark}"
 
 
 if __name__ == "__main__":

@@ -72,18 +72,28 @@ def shallow(measurements: list[Measurement]) -> str:
 
 
 def own_shallow(measurements: list[Measurement]) -> str:
-    """Our own models with a vector for every node, trained like our recipes."""
+    """Our own models with a vector for every node, at full size and at the size of our recipes."""
     found = {each.name: each.found for each in measurements}
     sentences = []
     for name in sorted(found):
-        full_size = name.removesuffix("best") + "shallow"
-        if name.endswith("-best") and full_size in found:
-            mrr, hits = (found[name][key] / found[full_size][key] for key in LINK_SCORES)
+        stem = name.removesuffix("best") + "shallow"
+        beside = [(stem, ""), (f"{stem}-small", ", which has about as many parameters")]
+        parts = [
+            f"{shares(found[name], found[other])} of `{other}`{words}"
+            for other, words in beside
+            if other in found
+        ]
+        if name.endswith("-best") and parts:
             sentences.append(
-                f"`{name}` has {mrr:.0%} of the MRR and {hits:.0%} of the Hits@10 of "
-                f"`{full_size}`, a vector for every node trained the same way."
+                f"Beside models with a vector for every node (RotatE without walks, trained much "
+                f"like our recipe) `{name}` has {listed(parts)}."
             )
     return " ".join(sentences)
+
+
+def shares(ours: dict[str, float], theirs: dict[str, float]) -> str:
+    mrr, hits = (f"{ours[key] / theirs[key]:.0%}".replace("%", " %") for key in LINK_SCORES)
+    return f"{mrr} of the MRR and {hits} of the Hits@10"
 
 
 def compare_inductive(measurements: list[Measurement]) -> str:
@@ -173,13 +183,18 @@ def compare_out_of_sample(measurements: list[Measurement]) -> str:
         if recipe is None or paper is None or not baselines:
             continue
         baseline = max(baselines, key=lambda each: float(each.found["valid"]["mrr"]))
-        share = recipe.found["parameters"] / baseline.found["parameters"]
         lines.append(
             f"- `{graph}`: oDistMult-ERAvg (`{baseline.name}`, the best on validation) has "
-            f"{scores(baseline)}, the paper's configuration "
-            f"{scores(paper)}, our recipe {scores(recipe)} with {share:.0%} of the baseline's "
-            "parameters.".replace("%", " %")
+            f"{scores(baseline)}, the paper's configuration {scores(paper)}, our recipe "
+            f"{scores(recipe)} with {share_of_parameters(recipe, baseline)} of the baseline's "
+            "parameters."
         )
+        alone = found.get(f"{graph}-best-no-walks")
+        if alone is not None:
+            lines[-1] += (
+                f" Without walks, by pieces alone, our best has {scores(alone)} with "
+                f"{share_of_parameters(alone, baseline)}."
+            )
     if lines:
         lines.append(beside_told_neighbours(found))
     shortened = [each for each in measurements if is_shortened(each)]
@@ -190,6 +205,10 @@ def compare_out_of_sample(measurements: list[Measurement]) -> str:
             "bfloat16, to take less time; the notes say what was set."
         )
     return "\n".join(lines)
+
+
+def share_of_parameters(one: Measurement, other: Measurement) -> str:
+    return f"{one.found['parameters'] / other.found['parameters']:.0%}".replace("%", " %")
 
 
 def beside_told_neighbours(found: dict[str, Measurement]) -> str:

@@ -104,6 +104,12 @@ def test_every_experiment_is_on_it_once() -> None:
     assert sorted(listed) == experiment_names()
 
 
+def test_recipes_of_our_own_are_no_row_of_the_paper() -> None:
+    for line in page().splitlines():
+        if re.search(r"^\| \[`\S+-(best|shallow)\S*`\]", line):
+            assert line.split(" | ")[1] == "-", line
+
+
 def test_the_pages_link_to_files_that_are_there() -> None:
     for path in (ROOT / "docs").glob("*.md"):
         for link in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
