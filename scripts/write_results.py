@@ -58,10 +58,10 @@ is ranked among all seen nodes. oDistMult-ERAvg is the baseline of the paper. It
 was not at hand: ours is made of FB15k-237 by the same recipe, so **the paper's numbers are of
 another split and not to be compared one by one**. For WN18RR the paper has none. The baseline has
 the paper's settings for oFB15k-237 on both graphs, less its 1,000 epochs (it ends after three
-validations without a gain) and without the regularization that its authors used. On WN18RR it does
-much better with other settings (`own18rr-odistmult-best`), which were not searched for further. Our
-recipe for WN18RR adds walks along the edges, which are no part of NodePiece; `-no-walks` is our
-best of vectors alone.
+validations without a gain) and without the regularization that its authors used. It does much
+better with other settings (`-odistmult-best`), which were not searched for further. Our recipe for
+WN18RR adds walks along the edges, which are no part of NodePiece, and most of what it reaches comes
+from them; `-no-walks` is our best of vectors alone.
 """
 OUT_OF_SAMPLE_TITLES = {
     "fb15k-237": "FB15k-237, our own split",
