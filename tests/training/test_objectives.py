@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import softplus_loss
 from nodepiece.training.objectives import loss_against_all, loss_with_negatives, without_answers
@@ -206,4 +207,15 @@ def test_walks_go_along_visible_edges_only() -> None:
     rows = torch.tensor([0, 0, 1, 2])
     expected = functional.cross_entropy(scores[rows], torch.tensor([1, 3, 4, 1]))
     loss = loss_against_all(model, batch, TrainingSettings(loss="cross-entropy"), visible=visible)
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_apart_walks_and_vectors_each_have_a_loss_of_their_own() -> None:
+    model = tiny_model(walks=2).double()
+    model.walk_settings = WalkSettings(2, apart=True)
+    batch = BATCH._replace(weight=WEIGHT.double())
+    rows, tails = torch.tensor([0, 0, 1, 2]), torch.tensor([1, 3, 4, 1])
+    expected = functional.cross_entropy(dense_scores(model)[rows], tails)
+    expected = expected + functional.cross_entropy(model.walk(HEADS, RELATIONS)[rows], tails)
+    loss = loss_against_all(model, batch, TrainingSettings(loss="cross-entropy"))
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)

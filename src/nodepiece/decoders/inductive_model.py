@@ -74,7 +74,7 @@ class InductiveModel(nn.Module):
         self.layers = CompGCN(encoder.dim, graph, generator=generator) if graph.layers else None
         self.node_norm = nn.BatchNorm1d(encoder.dim) if decoder.node_norm else None
         self.walks = Walks(encoder.dim, walks, generator=generator) if walks.steps else None
-        self.vectors_alone = walks.vectors_alone
+        self.walk_settings = walks
         self.query_dropout = Dropout(decoder.query_dropout)
         self.unit_relations = decoder.unit_relations
         use_generator(self, generator)

@@ -80,7 +80,7 @@ class LinkModel(nn.Module):
             GraphLayer(dim, graph, generator=generator) for _ in range(graph.layers)
         )
         self.walks = Walks(dim, walks, generator=generator) if walks.steps else None
-        self.vectors_alone = walks.vectors_alone
+        self.walk_settings = walks
         self.needs_edges = bool(graph.layers or walks.steps)
         if self.needs_edges and relation_dim != dim:
             raise InputError(f"graph layers and walks do not go with the decoder {decoder.kind}")

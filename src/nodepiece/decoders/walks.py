@@ -7,6 +7,7 @@ learned, much as rules are in Neural LP (Yang et al., 2017) and DRUM (Sadeghian 
 with none of them learned this is close to personalized PageRank.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -32,12 +33,20 @@ class WalkSettings:
     plain_steps: int = 0  # of longer walks without preferences beside them; 0: none
     counts: bool = True  # also how often a node is an answer, and its degree
     vectors_alone: float = 0.0  # weight of the loss that vectors have without walks, in training
+    apart: bool = False  # walks and vectors learn each by themselves, and not by their sum
+    weight: float = 1.0  # of walks in the sum after training, where vectors know its facts by heart
 
     def __post_init__(self) -> None:
         if self.steps < 0 or self.plain_steps < 0 or not self.vectors_alone >= 0:
             raise InputError(
                 "walks.steps, plain_steps and vectors_alone must be 0 or more, got "
                 f"{self.steps}, {self.plain_steps}, {self.vectors_alone}"
+            )
+        if not 0 <= self.weight < math.inf:
+            raise InputError(f"walks.weight must be 0 or more, got {self.weight}")
+        if self.apart and self.vectors_alone:
+            raise InputError(
+                "with walks.apart vectors learn alone as it is; leave walks.vectors_alone out"
             )
 
 
@@ -62,6 +71,7 @@ class Walks(nn.Module):
     def __init__(self, dim: int, settings: WalkSettings, *, generator: torch.Generator) -> None:
         super().__init__()
         num_steps, self.plain_steps = settings.steps, settings.plain_steps
+        self.weight = settings.weight
         self.prefer = nn.ModuleList(linear(dim, dim, generator=generator) for _ in range(num_steps))
         self.mix = linear(dim, num_steps, generator=generator)
         self.weigh = linear(dim, 2, generator=generator)  # reach, floor
@@ -77,7 +87,7 @@ class Walks(nn.Module):
         weight: Tensor | None,  # (num_edges,) 0: hidden
         own: OwnEdges | None = None,  # what single questions have beside `ends`
     ) -> Tensor:
-        """(batch, num_nodes), to be added to scores."""
+        """(batch, num_nodes), to be added to scores; the settings' weight counts after training."""
         if weight is None:
             weight = relations.new_ones(len(ends.heads.rows))
         ground = Ground(ends, weight, len(heads), own)
@@ -95,7 +105,7 @@ class Walks(nn.Module):
             plain, out = self.weigh_plain(questions).T[:, None]
             chance = self.reached_plainly(heads, ground)
             scores = scores + (1 + plain) * (chance + PLAIN_FLOOR).log() + out * (chance == 0)
-        return scores.T
+        return scores.T if self.training else self.weight * scores.T
 
     def in_parts(
         self,

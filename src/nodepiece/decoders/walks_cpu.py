@@ -22,7 +22,8 @@ Edges = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]  # see `edges_
 def walk(heads: Tensor, preferences: Tensor, mix: Tensor, ground: Ground) -> Tensor:
     """The same as `ground.walk`, where `can_walk` says that it may be: (num_nodes, batch)."""
     edges = edges_by_tail(ground)
-    return _Walk.apply(preferences, mix, heads.numpy(), edges).T  # type: ignore[no-untyped-call]
+    total: Tensor = _Walk.apply(preferences, mix, heads.numpy(), edges)  # type: ignore[no-untyped-call]
+    return total.T.contiguous()  # like all that it will meet
 
 
 def can_walk(preferences: Tensor, mix: Tensor, ground: Ground) -> bool:

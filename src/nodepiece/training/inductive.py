@@ -70,7 +70,7 @@ def loss_against_all_nodes(
         by_vectors,
         walked,
         torch.stack([rows, facts.tails]),
-        vectors_alone=model.vectors_alone,
+        walks=model.walk_settings,
         settings=settings,
     )
     if settings.relation_weight:

@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy, embedding
 
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.triple_scores import Decoder
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
@@ -48,7 +49,7 @@ def loss_against_all(
         walked,
         batch.answers,
         batch.weight,
-        vectors_alone=model.vectors_alone,
+        walks=model.walk_settings,
         settings=settings,
     )
     if settings.relation_weight or settings.regularization:
@@ -62,20 +63,22 @@ def loss_with_walks(
     answers: Tensor,
     weight: Tensor | None = None,
     *,
-    vectors_alone: float,
+    walks: WalkSettings,
     settings: TrainingSettings,
 ) -> Tensor:
-    """Against all nodes by both scores together, and, as much as asked for, by vectors alone.
+    """Against all nodes by both scores together or each alone, as the settings of walks say.
 
     For answers and weight see `AgainstAllLoss`.
     """
     loss_of = partial(AGAINST_ALL_LOSSES[settings.loss], smoothing=settings.smoothing)
     if walked is None:
         return loss_of(by_vectors, answers, weight)
-    if not vectors_alone:
-        return loss_of(by_vectors + walked, answers, weight)
-    alone = loss_of(by_vectors, answers, weight)
-    return vectors_alone * alone + loss_of(by_vectors + walked, answers, weight)
+    if walks.apart:
+        return loss_of(by_vectors, answers, weight) + loss_of(walked, answers, weight)
+    loss = loss_of(by_vectors + walked, answers, weight)
+    if not walks.vectors_alone:
+        return loss
+    return walks.vectors_alone * loss_of(by_vectors, answers, weight) + loss
 
 
 def without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:
