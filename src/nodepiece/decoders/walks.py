@@ -50,7 +50,7 @@ class WalkSettings:
             )
 
 
-WALKS_AT_ONCE = 512  # questions: each takes a number for every node, or edge on a CPU
+WALKS_AT_ONCE = 512  # questions: each takes a number for every node, or for every edge
 
 
 class Walks(nn.Module):

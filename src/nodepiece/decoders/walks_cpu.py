@@ -1,8 +1,8 @@
 """What `Ground.walk` does, for a CPU: each question by itself, and only where walkers are.
 
-After a few steps walkers are at few nodes of a sparse graph. Going along their edges alone takes,
-on WN18RR, a small part of the time of a product over all edges, and no memory for them: what a
-gradient needs of the walk is walked again. The order of every sum is fixed.
+After a few steps walkers are at few nodes of a sparse graph. So there is no product over all edges,
+and no memory for them: what a gradient needs of the walk is walked again. The order of every sum is
+fixed.
 """
 
 from typing import Any
