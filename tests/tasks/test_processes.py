@@ -80,6 +80,13 @@ def test_every_fact_is_ranked_once_whatever_the_task(folder: Path, name: str, co
     assert (metrics["count"], metrics["processes"]) == (count, 2)
 
 
+def test_two_processes_choose_one_weight_of_walks(folder: Path) -> None:
+    metrics = metrics_in(folder / "walks")
+    assert metrics["valid"]["mrr"] == max(metrics["walk_weights"].values())
+    saved = load_file(folder / "walks" / "model.safetensors")
+    assert float(saved["walks.weight"]) == metrics["walk_weight"]
+
+
 def test_the_command_under_torchrun_speaks_once(folder: Path) -> None:
     assert (folder / "output").read_text().count("parameters;") == 1
     command = metrics_in(folder / "command")["command"]

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -11,6 +12,7 @@ import torch
 from tests.tasks.couples import couples, experiment
 
 from nodepiece.cli import main
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
@@ -54,6 +56,11 @@ def train_together(folder: Path) -> None:
     run(experiment(validate_every=3), folder / "against all")
     run(experiment(task="relation-prediction"), folder / "relations")
     facts, processes = np.arange(7, dtype=np.int32), current_processes()
+    walks = WalkSettings(steps=2, apart=True, choose_weight=True)
+    chosen = run(replace(experiment(hide_targets=True), walks=walks), folder / "walks")
+    weight = torch.tensor(chosen["walk_weight"] if chosen else np.nan)
+    processes.copy_from_first([weight])
+    assert chosen is not None and float(weight) == chosen["walk_weight"]
     mine = 10 * processes.part(facts).astype(np.float64)
     collected = processes.collect(mine, len(facts))
     assert collected.tolist() == [0, 10, 20, 30, 40, 50, 60]

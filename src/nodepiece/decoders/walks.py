@@ -29,12 +29,13 @@ DAMPING = 0.85  # of those: how much less a step more counts
 class WalkSettings:
     """How far walks go, and what is counted beside them."""
 
-    steps: int = 0  # the longest walks; 0: none of any kind, whatever the other knobs say
+    steps: int = 0  # the longest walks; 0: none of any kind
     plain_steps: int = 0  # of longer walks without preferences beside them; 0: none
     counts: bool = True  # also how often a node is an answer, and its degree
     vectors_alone: float = 0.0  # weight of the loss that vectors have without walks, in training
     apart: bool = False  # walks and vectors learn each by themselves, and not by their sum
     weight: float = 1.0  # of walks in the sum after training, where vectors know its facts by heart
+    choose_weight: bool = False  # by validation, when training is done; until then it is `weight`
 
     def __post_init__(self) -> None:
         if self.steps < 0 or self.plain_steps < 0 or not self.vectors_alone >= 0:
@@ -47,6 +48,11 @@ class WalkSettings:
         if self.apart and self.vectors_alone:
             raise InputError(
                 "with walks.apart vectors learn alone as it is; leave walks.vectors_alone out"
+            )
+        if self.choose_weight and not self.steps:
+            raise InputError(
+                "walks.choose_weight is for walks, and there are none; set walks.steps above 0, or "
+                "walks.choose_weight = false"
             )
 
 
@@ -68,10 +74,15 @@ class Walks(nn.Module):
     itself counts as not reached.
     """
 
+    weight: float | Tensor  # (): a buffer, which is saved, where it is chosen after training
+
     def __init__(self, dim: int, settings: WalkSettings, *, generator: torch.Generator) -> None:
         super().__init__()
         num_steps, self.plain_steps = settings.steps, settings.plain_steps
-        self.weight = settings.weight
+        if settings.choose_weight:
+            self.register_buffer("weight", torch.tensor(settings.weight, dtype=torch.float64))
+        else:
+            self.weight = settings.weight
         self.prefer = nn.ModuleList(linear(dim, dim, generator=generator) for _ in range(num_steps))
         self.mix = linear(dim, num_steps, generator=generator)
         self.weigh = linear(dim, 2, generator=generator)  # reach, floor
@@ -87,7 +98,7 @@ class Walks(nn.Module):
         weight: Tensor | None,  # (num_edges,) 0: hidden
         own: OwnEdges | None = None,  # what single questions have beside `ends`
     ) -> Tensor:
-        """(batch, num_nodes), to be added to scores; the settings' weight counts after training."""
+        """(batch, num_nodes), to be added to scores; `weight` counts after training."""
         if weight is None:
             weight = relations.new_ones(len(ends.heads.rows))
         ground = Ground(ends, weight, len(heads), own)

@@ -3,6 +3,7 @@
 The graphs share their relations and nothing else, so nodes are written with relations alone.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_judge import InductiveJudge
 from nodepiece.tasks.link_prediction import check_validation, describe_dataset, is_same_dataset
 from nodepiece.tasks.run_folder import read_facts, write_facts
+from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.inductive import inductive_trainer
 from nodepiece.training.loop import Metrics
@@ -77,6 +79,7 @@ class InductiveLinkPrediction:
     def check(self) -> None:
         check_validation(self.experiment, self.inference)
         check_settings(self.experiment)
+        check_choice(self.experiment, self.dataset.name, len(self.inference.valid))
         self._check_batches()
         unseen = self.dataset.num_unknown_relations
         if unseen and self.experiment.evaluation.unseen_relations == "refuse":
@@ -134,6 +137,13 @@ class InductiveLinkPrediction:
 
     def validate(self, model: InductiveModel) -> Metrics:
         return self.judge.validate(model)
+
+    def after_training(
+        self, model: InductiveModel, *, say: Callable[[str], None]
+    ) -> dict[str, Any]:
+        return choose_walk_weight(
+            model.walks, self.experiment, lambda: self.validate(model), say=say
+        )
 
     def evaluate(
         self, model: InductiveModel, split: str, *, progress: Progress | None = None

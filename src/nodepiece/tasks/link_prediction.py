@@ -4,6 +4,7 @@ Both train a model of which facts hold. Link prediction then ranks the tail and 
 test fact among all nodes, relation prediction its relation among all relations.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.judge import Judge
 from nodepiece.tasks.run_folder import SPLITS, read_facts, write_facts
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.links import link_trainer
 from nodepiece.training.loop import Metrics
@@ -64,6 +66,7 @@ class LinkPrediction:
         refuse_knobs_of_others(self.experiment)
         check_layers(self.experiment)
         check_walks(self.experiment)
+        check_choice(self.experiment, self.dataset.name, len(self.dataset.valid))
         _ = self.judge  # refuses candidates that the dataset does not have
 
     def write(self, folder: Path) -> None:
@@ -95,6 +98,11 @@ class LinkPrediction:
 
     def validate(self, model: LinkModel) -> Metrics:
         return self.judge.validate(model)
+
+    def after_training(self, model: LinkModel, *, say: Callable[[str], None]) -> dict[str, Any]:
+        return choose_walk_weight(
+            model.walks, self.experiment, lambda: self.validate(model), say=say
+        )
 
     def evaluate(
         self, model: LinkModel, split: str, *, progress: Progress | None = None

@@ -3,6 +3,7 @@
 The graph is seen whole; the labels of the training nodes, or of a random share of them, are known.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -137,6 +138,9 @@ class NodeClassification:
         found, seen = self.judge(model, valid, train.only(some))
         gap = {f"train_{name}": value for name, value in seen.scores().items()}
         return {**found.scores(), **gap}
+
+    def after_training(self, model: ClassModel, *, say: Callable[[str], None]) -> dict[str, Any]:
+        return {}  # nothing is chosen
 
     def evaluate(
         self, model: ClassModel, split: str, *, progress: Progress | None = None

@@ -5,6 +5,7 @@ for every seen node and takes an average over the neighbours for an unseen one; 
 `encoder.kind = "lookup"` means here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.out_of_sample_judge import OutOfSampleJudge
 from nodepiece.tasks.run_folder import damaged, read_facts, write_facts
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight
 from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
 from nodepiece.training.links import fact_batches, link_trainer, query_batches
 from nodepiece.training.loop import Metrics
@@ -94,6 +96,7 @@ class OutOfSample:
                 f"dataset {self.name} has no unseen nodes for validation; set "
                 "training.validate_every = 0 to train without"
             )
+        check_choice(self.experiment, self.name, self.unseen["valid"].num_edges)
 
     def write(self, folder: Path) -> None:
         write_facts(self.dataset, folder)
@@ -179,6 +182,13 @@ class OutOfSample:
 
     def validate(self, model: OutOfSampleModel) -> Metrics:
         return self.judge.validate(model, model.table)
+
+    def after_training(
+        self, model: OutOfSampleModel, *, say: Callable[[str], None]
+    ) -> dict[str, Any]:
+        return choose_walk_weight(
+            model.walks, self.experiment, lambda: self.validate(model), say=say
+        )
 
     def evaluate(
         self, model: OutOfSampleModel, split: str, *, progress: Progress | None = None

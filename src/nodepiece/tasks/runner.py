@@ -77,14 +77,18 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
         write_history(folder, progress.history)
     if stopping.interrupted:
         return None
+    options.say(f"training ended after epoch {progress.epoch}: {stopping.reason}")
+    start = perf_counter()
+    chosen = task.after_training(model, say=options.say)
+    choose_seconds = {"choose": perf_counter() - start} if chosen else {}
     if is_first:
         save_model(model, folder)
-    options.say(f"training ended after epoch {progress.epoch}: {stopping.reason}")
     start = perf_counter()
     test = task.evaluate(model, "test")
     seconds = {
         "tokenize": tokenize_seconds,
         "train": progress.seconds,
+        **choose_seconds,
         "evaluate": perf_counter() - start,
     }
     metrics = {
@@ -92,6 +96,7 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
         **describe_model(model, table),
         "epochs": progress.epoch,
         "best_epoch": progress.best_epoch,
+        **chosen,
         "seconds": {stage: round(duration, 3) for stage, duration in seconds.items()},
         "device": describe_device(options.device),
         "processes": current_processes().count,

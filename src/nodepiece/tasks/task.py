@@ -1,5 +1,6 @@
 """What an experiment of any kind must be able to do, so that one runner serves them all."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -60,6 +61,12 @@ class Task(Protocol[Model]):
 
     def validate(self, model: Model) -> Metrics:
         """Asked every few epochs: the larger `training.metric`, the better."""
+
+    def after_training(self, model: Model, *, say: Callable[[str], None]) -> dict[str, Any]:
+        """Choose what is chosen when the weights are there; returns what metrics.json says of it.
+
+        Asked before the model is saved, and again where a run is resumed after its last epoch.
+        """
 
     def evaluate(
         self, model: Model, split: str, *, progress: Progress | None = None

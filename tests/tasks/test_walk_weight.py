@@ -1,0 +1,218 @@
+"""How much walks count for, chosen by validation: in every task that has walks."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.tasks import citizens
+from tests.tasks.couples import couples, experiment
+from tests.tasks.test_out_of_sample import settings, task
+
+from nodepiece.data.out_of_sample import UnseenEdges
+from nodepiece.decoders.walks import Walks, WalkSettings
+from nodepiece.errors import InputError
+from nodepiece.inference.facts import Question
+from nodepiece.inference.run import load, load_links
+from nodepiece.inference.update import update_run
+from nodepiece.settings import Experiment, to_toml
+from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.out_of_sample import OutOfSample
+from nodepiece.tasks.runner import RunOptions, run_experiment
+from nodepiece.tasks.task import Task
+from nodepiece.tasks.walk_weight import WEIGHTS, choose_walk_weight
+
+CHOOSING = WalkSettings(2, apart=True, weight=2.5, choose_weight=True)  # 2.5 is not in WEIGHTS
+LINKS = replace(
+    experiment(epochs=4, hide_targets=True, validate_every=1, learning_rate=0.03), walks=CHOOSING
+)
+
+
+def links() -> LinkPrediction:
+    return LinkPrediction(LINKS, couples())
+
+
+def inductive() -> InductiveLinkPrediction:
+    chosen = replace(citizens.experiment(epochs=3, validate_every=1), walks=CHOOSING)
+    return InductiveLinkPrediction(chosen, citizens.two_worlds())
+
+
+def out_of_sample() -> OutOfSample:
+    return task(settings(training={"mask_share": 0.3, "validate_every": 1}, walks=CHOOSING))
+
+
+TASKS: tuple[Callable[[], Task[Any]], ...] = (links, inductive, out_of_sample)
+
+
+def run(opened: Task[Any], folder: Path, **options: Any) -> dict[str, Any] | None:
+    return run_experiment(opened, RunOptions(folder, torch.device("cpu"), **options))
+
+
+def finished(opened: Task[Any], folder: Path, **options: Any) -> dict[str, Any]:
+    metrics = run(opened, folder, **options)
+    assert metrics is not None
+    return metrics
+
+
+def outcome(folder: Path) -> tuple[dict[str, Any], bytes]:
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics.pop("seconds").keys() == {"tokenize", "train", "choose", "evaluate"}
+    return metrics, (folder / "model.safetensors").read_bytes()
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("make", TASKS)
+def test_the_weight_that_is_best_in_validation_is_kept_and_written_down(
+    make: Callable[[], Task[Any]], tmp_path: Path
+) -> None:
+    folder, said = tmp_path / "run", list[str]()
+    metrics = finished(make(), folder, say=said.append)
+    opened = load(folder)
+    model: Any = opened.model
+    chosen, table = float(model.walks.weight), metrics["walk_weights"]
+    assert metrics["walk_weight"] == chosen
+    assert [float(key) for key in table] == sorted([*WEIGHTS, 2.5])
+    assert table[f"{chosen:g}"] == max(table.values())
+    assert len(set(table.values())) > 1  # there was something to choose
+    assert any(sentence.startswith(f"walks count {chosen:g} times: valid") for sentence in said)
+
+    assert opened.evaluate("test").scores["mrr"] == metrics["mrr"]
+    assert metrics["valid"]["mrr"] == max(table.values())
+    best_epoch = history(folder)[metrics["best_epoch"] - 1]
+    assert table["2.5"] == best_epoch["valid_mrr"]  # until then the weight is that of the settings
+    for key, score in table.items():
+        model.walks.weight.fill_(float(key))
+        assert opened.task.validate(model)["mrr"] == score
+    model.walks = None
+    assert opened.task.validate(model)["mrr"] == table["0"]
+
+
+@pytest.mark.parametrize("make", TASKS)
+def test_a_run_resumed_at_any_time_ends_with_the_same_weight(
+    make: Callable[[], Task[Any]], tmp_path: Path
+) -> None:
+    finished(make(), tmp_path / "whole")
+    whole = outcome(tmp_path / "whole")
+    assert run(make(), tmp_path / "parts", should_stop=lambda: True) is None
+    finished(make(), tmp_path / "parts", resume=True)
+    assert outcome(tmp_path / "parts") == whole
+    finished(make(), tmp_path / "parts", resume=True)  # after the last epoch
+    assert outcome(tmp_path / "parts") == whole
+
+
+def test_without_validation_in_training_there_is_still_a_choice(tmp_path: Path) -> None:
+    chosen = replace(LINKS, training=replace(LINKS.training, validate_every=0))
+    metrics = finished(LinkPrediction(chosen, couples()), tmp_path / "run")
+    before = outcome(tmp_path / "run")
+    assert metrics["valid"]["mrr"] == max(metrics["walk_weights"].values())
+    finished(LinkPrediction(chosen, couples()), tmp_path / "run", resume=True)
+    assert outcome(tmp_path / "run") == before
+
+
+def test_a_weight_that_is_not_chosen_is_in_no_file(tmp_path: Path) -> None:
+    chosen = replace(LINKS, walks=replace(CHOOSING, choose_weight=False))
+    metrics = finished(LinkPrediction(chosen, couples()), tmp_path / "run")
+    assert not {"walk_weight", "walk_weights"} & metrics.keys()
+    assert metrics["seconds"].keys() == {"tokenize", "train", "evaluate"}
+    saved = load_file(tmp_path / "run" / "model.safetensors")
+    assert "walks.mix.weight" in saved and "walks.weight" not in saved
+
+
+def test_a_run_of_before_there_was_a_choice_still_opens(tmp_path: Path) -> None:
+    """Its settings do not name it; the weights are tied to them as they are written."""
+    chosen = replace(LINKS, walks=replace(CHOOSING, choose_weight=False))
+    assert "choose_weight = false\n" in to_toml(chosen)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "nodepiece.tasks.run_folder.to_toml",
+            lambda experiment: to_toml(experiment).replace("choose_weight = false\n", ""),
+        )
+        metrics = finished(LinkPrediction(chosen, couples()), tmp_path / "run")
+    assert load(tmp_path / "run").evaluate("test").scores["mrr"] == metrics["mrr"]
+
+
+def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
+    metrics = finished(links(), tmp_path / "run")
+    weight = metrics["walk_weight"]
+    assert weight != 1
+    asked = Question(1, 0, asks_relation=False)
+    new = [("stranger", "married to", "person 1")]
+    trained = load_links(tmp_path / "run")
+    supposed = trained.with_facts(new)
+    updated = load_links(tmp_path / "run")
+    update_run(updated, add=new)
+    for answering in (trained, supposed, updated, load_links(tmp_path / "run")):
+        found = answering.scores(asked)
+        with torch.no_grad():
+            head = answering.vectors[[1]]
+            relation = answering.model.relation_vectors()[[0]]
+            by_vectors = answering.model.decoder.score_all_tails(head, relation, answering.vectors)
+            assert answering.model.walks is not None
+            answering.model.walks.train()  # where nothing is weighed
+            walked = answering._walk(asked)
+            answering.model.walks.eval()
+        expected = (by_vectors + weight * walked)[0].numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("score", "best"),
+    [
+        (lambda weight: 0.3, 2.5),  # all alike: the weight of the settings
+        (lambda weight: float(weight >= 3), 3.0),
+        (lambda weight: float(weight in (0.5, 3.0)), 3.0),  # nearer to 2.5 than 0.5
+        (lambda weight: -weight, 0.0),
+        (lambda weight: weight, 16.0),
+    ],
+)
+def test_of_equally_good_weights_the_nearest_to_the_settings_is_chosen(
+    score: Callable[[float], float], best: float
+) -> None:
+    walks = Walks(4, CHOOSING, generator=torch.Generator().manual_seed(0))
+
+    def validate() -> dict[str, float]:
+        return {"mrr": score(float(walks.weight)), "hits@1": 0.0}
+
+    said = choose_walk_weight(walks, LINKS, validate, say=lambda sentence: None)
+    assert said["walk_weight"] == float(walks.weight) == best
+
+
+def test_a_choice_that_cannot_be_made_is_refused_before_training(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there are none; set walks\.steps above 0"):
+        WalkSettings(choose_weight=True)
+
+    def refused(opened: Task[Any], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            run(opened, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def without_validation(chosen: Experiment) -> Experiment:
+        return replace(chosen, training=replace(chosen.training, validate_every=0))
+
+    none = np.empty((0, 3), np.int32)
+    message = "walks.choose_weight asks validation facts, and dataset .* has none"
+    dataset = replace(couples(), valid=none)
+    refused(LinkPrediction(without_validation(LINKS), dataset), message)
+    worlds = inductive()
+    inference = replace(worlds.inference, valid=none)
+    refused(
+        InductiveLinkPrediction(
+            without_validation(worlds.experiment), replace(worlds.dataset, inference=inference)
+        ),
+        message,
+    )
+    unseen = out_of_sample()
+    nobody = UnseenEdges(np.zeros(1, np.int64), none[:, 0], none[:, 0])
+    chosen, parts = without_validation(unseen.experiment), unseen.unseen | {"valid": nobody}
+    refused(replace(unseen, experiment=chosen, unseen=parts), message)
+    classes = replace(LINKS, training=replace(LINKS.training, metric="roc_auc"))
+    refused(LinkPrediction(classes, couples()), "roc_auc is not of ranks")
