@@ -216,3 +216,16 @@ def test_a_choice_that_cannot_be_made_is_refused_before_training(tmp_path: Path)
     refused(replace(unseen, experiment=chosen, unseen=parts), message)
     classes = replace(LINKS, training=replace(LINKS.training, metric="roc_auc"))
     refused(LinkPrediction(classes, couples()), "roc_auc is not of ranks")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("make", TASKS)
+def test_a_weight_chosen_on_a_gpu_is_there_on_the_cpu(
+    make: Callable[[], Task[Any]], tmp_path: Path
+) -> None:
+    metrics = run_experiment(make(), RunOptions(tmp_path / "run", torch.device("cuda")))
+    assert metrics is not None
+    opened = load(tmp_path / "run")
+    model: Any = opened.model
+    assert float(model.walks.weight) == metrics["walk_weight"]
+    assert opened.evaluate("valid").scores["mrr"] == pytest.approx(metrics["valid"]["mrr"], rel=0.1)
