@@ -126,7 +126,8 @@ def test_distances_are_the_same_whether_a_gradient_is_wanted_or_not() -> None:
     torch.testing.assert_close(found, against_all.negative_distances(queries, points))
 
 
-def test_the_gradient_of_rotate_is_that_of_its_formula() -> None:
+@pytest.mark.parametrize("name", ["rotate", "rotate-and-scale"])
+def test_the_gradient_of_rotate_is_that_of_its_formula(name: str) -> None:
     generator = torch.Generator().manual_seed(0)
     shapes = (3, 5, DIM), (3, 1, DIM), (3, 5, DIM), (1, DIM), (5, DIM)
     head, relation, tail, one_head, tails = (
@@ -134,7 +135,7 @@ def test_the_gradient_of_rotate_is_that_of_its_formula() -> None:
         for shape in shapes
     )
     for facts in ((head, relation, tail), (one_head, relation, tails)):
-        assert torch.autograd.gradcheck(DECODERS["rotate"].score, facts)
+        assert torch.autograd.gradcheck(DECODERS[name].score, facts)
 
 
 def test_a_fact_that_rotate_finds_perfect_has_no_gradient() -> None:
@@ -147,6 +148,7 @@ def test_a_fact_that_rotate_finds_perfect_has_no_gradient() -> None:
 def test_rotate_turns_the_head_by_the_angle_of_the_relation() -> None:
     # 1 + 2i turned by a right angle is -2 + i; a modulus of 7 changes nothing.
     assert score_of("rotate", [1, 2], [0, 7], [-2, 1]) == 0
+    assert score_of("rotate-and-scale", [1, 2], [0, 7], [-14, 7]) == 0
     # two numbers, off by (3, 4i) and (5, 12i): moduli 5 and 13
     difference = ([1, 0, 0, 0], [1, 1, 0, 0], [-2, 5, -4, -12])
     assert score_of("rotate", *difference) == pytest.approx(-(194**0.5))

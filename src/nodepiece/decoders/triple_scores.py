@@ -80,6 +80,14 @@ def rotate(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
     return _RotationScore.apply(head, to_unit_modulus(relation), tail)  # type: ignore[no-untyped-call]
 
 
+def rotate_and_scale(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    """The same with the relation as it is: it may scale, too.
+
+    So it was published behind graph layers, which make of rotations any complex numbers.
+    """
+    return _RotationScore.apply(head, relation, tail)  # type: ignore[no-untyped-call]
+
+
 class _RotationScore(torch.autograd.Function):
     """-|head * rotation - tail| with its gradient written out, in half the passes over memory."""
 
@@ -196,6 +204,13 @@ DECODERS: dict[str, Decoder] = {
             multiply(head, to_unit_modulus(relation)), nodes
         ),
         _rotate_all_relations,
+        is_distance=True,
+        num_parts=2,
+    ),
+    "rotate-and-scale": Decoder(
+        rotate_and_scale,
+        lambda head, relation, nodes: negative_distances(multiply(head, relation), nodes),
+        _all_relations_in_chunks(rotate_and_scale),
         is_distance=True,
         num_parts=2,
     ),
