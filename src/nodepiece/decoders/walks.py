@@ -29,7 +29,7 @@ DAMPING = 0.85  # of those: how much less a step more counts
 class WalkSettings:
     """How far walks go, and what is counted beside them."""
 
-    steps: int = 0  # the longest walks; 0: none of any kind
+    steps: int = 0  # the longest walks; 0: none of any kind, whatever the other knobs say
     plain_steps: int = 0  # of longer walks without preferences beside them; 0: none
     counts: bool = True  # also how often a node is an answer, and its degree
     vectors_alone: float = 0.0  # weight of the loss that vectors have without walks, in training
@@ -48,11 +48,6 @@ class WalkSettings:
         if self.apart and self.vectors_alone:
             raise InputError(
                 "with walks.apart vectors learn alone as it is; leave walks.vectors_alone out"
-            )
-        if self.choose_weight and not self.steps:
-            raise InputError(
-                "walks.choose_weight is for walks, and there are none; set walks.steps above 0, or "
-                "walks.choose_weight = false"
             )
 
 

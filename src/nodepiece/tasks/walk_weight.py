@@ -51,7 +51,7 @@ def choose_walk_weight(
 
 def check_choice(experiment: Experiment, dataset: str, num_validation_facts: int) -> None:
     """Refuse what would only be found out when training is done."""
-    if not experiment.walks.choose_weight:
+    if not (experiment.walks.steps and experiment.walks.choose_weight):
         return
     if not num_validation_facts:
         raise InputError(
