@@ -33,7 +33,7 @@ ABOUT = (
 class Curve:
     """How the scores of a run went."""
 
-    best_epoch: int  # chosen by PRC-AUC on the validation nodes
+    best_epoch: int  # chosen by ROC-AUC on the validation nodes
     epochs: list[int]  # those with a validation
     scores: dict[str, list[float]]  # train_roc_auc, valid_roc_auc, ...: (len(epochs),) each
 

@@ -16,7 +16,7 @@ INTRODUCTION = """
 labels](wd50k-curves.svg)
 
 Training nodes are dashed (no more of them than there are validation nodes), validation nodes solid;
-a dot is the epoch that validation chose, by PRC-AUC. The numbers, and the commands that give them
+a dot is the epoch that validation chose, by ROC-AUC. The numbers, and the commands that give them
 again, are in [`wd50k-curves.json`](../results/wd50k-curves.json). ROC-AUC and PRC-AUC are averages
 over the classes that the nodes in question have, so training and validation do not average over
 quite the same. In the paper's appendix, for 5 % of the labels, NodePiece's training nodes are ahead
@@ -108,7 +108,7 @@ def peaks(ours: list[Curve], theirs: list[Curve]) -> str:
         for our, their in ((our_dots, their_dots), (our_peaks, their_peaks))
     ]
     return (
-        "An epoch chosen by PRC-AUC need not be good in hard accuracy. On validation nodes CompGCN "
+        "An epoch chosen by ROC-AUC need not be good in hard accuracy. On validation nodes CompGCN "
         f"has {slashed(their_dots)} at the dots and {slashed(their_peaks)} at the best of all "
         f"epochs; NodePiece, {slashed(our_dots)} and {slashed(our_peaks)}. So NodePiece is ahead "
         f"by {ahead[0]} at the dots, and by {ahead[1]} where each is at its best."

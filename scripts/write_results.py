@@ -40,15 +40,15 @@ the standard deviation between draws. MRR is of the same draws, "all nodes" the 
 full ranking. Personalized PageRank is ranked in the same ways. (NELL-995 v1 has 225 nodes, many of
 them known answers: there nodes are drawn more than once, so MRR is no higher than among all.)
 **The `-best` recipes add walks along the edges to CompGCN, and walks are no part of NodePiece**;
-`--set walks.steps=0` trains without them. Neither that nor the paper's own configurations
-(`inductive-...-paper`) have been measured here. The epoch is chosen by Hits@10 on the `valid`
-queries of the graph that is judged, never by its test queries.
+`--set walks.steps=0` trains without them, which has not been measured here. Of the paper's own
+configurations (`inductive-...-paper`) the first splits have been. The epoch is chosen by Hits@10 on
+the `valid` queries of the graph that is judged, never by its test queries.
 """
 CLASSES = """
 ROC-AUC / PRC-AUC / hard accuracy on the test nodes of WD50K. The published commands train on all
 labels, whatever share is asked for, and the paper's two columns are nearly the same; here 5 % and
 10 % are what they say. With all labels, for which the paper has no row, its row for 10 % stands
-beside ours. The epoch is chosen by PRC-AUC on the validation nodes. Training is held against
+beside ours. The epoch is chosen by ROC-AUC on the validation nodes. Training is held against
 validation [below](#the-gap-between-training-and-validation). MLP and CompGCN have a trained vector
 for every node. About 0.15M of the parameters that the paper counts for NodePiece are never used.
 """
@@ -61,7 +61,7 @@ the paper's settings for oFB15k-237 on both graphs, less its 1,000 epochs (it en
 validations without a gain) and without the regularization that its authors used. It does much
 better with other settings (`-odistmult-best`), which were not searched for further. Our recipe for
 WN18RR adds walks along the edges, which are no part of NodePiece, and most of what it reaches comes
-from them; `-no-walks` is our best of vectors alone.
+from them; `-no-walks` is our best of vectors alone. For FB15k-237 it has none, and `-walks` does.
 """
 OUT_OF_SAMPLE_TITLES = {
     "fb15k-237": "FB15k-237, our own split",

@@ -56,7 +56,7 @@ def test_the_readme_shows_what_is_in_the_files_it_links_to() -> None:
 
 def shown_in_the_readme(runs: list[Measurement]) -> str:
     """Parameters, scores and seconds of a row, or of several: the most, each, and their sum."""
-    shared = " *" if any("remark" in each.found for each in runs) else ""
+    shared = " *" if any("shared" in each.found.get("remark", "") for each in runs) else ""
     if len(runs) == 1:
         (run,) = runs
         return f"{parameters(run)} | {scores(run)} | {seconds(run)}{shared}"
