@@ -23,6 +23,8 @@ COLOURS = {"paper": "#0072b2", "paper-relations-only": "#56b4e9", "compgcn": "#d
 # Where two curves are one, the wider shows on both sides of the narrower, which is drawn later.
 WIDTHS = {"compgcn": 1.7, "paper-relations-only": 2.8, "paper": 1.5}
 DASHED = (0, (3.2, 1.8))
+LAST_EPOCH = 2500  # no run that is drawn had more
+TICKS = range(0, LAST_EPOCH + 1, 500)
 LOWEST = {"roc_auc": 0.7, "prc_auc": 0.0, "hard_accuracy": 0.0}
 
 
@@ -56,9 +58,9 @@ def draw_curve(axes: Axes, curve: Curve, score: str, *, colour: str, width: floa
 
 
 def style(axes: Axes, score: str) -> None:
-    axes.set_xlim(0, 4050)
+    axes.set_xlim(0, LAST_EPOCH * 1.01)
     axes.set_ylim(LOWEST[score], 1.015)
-    axes.set_xticks(range(0, 4001, 1000), [f"{epoch:,}" for epoch in range(0, 4001, 1000)])
+    axes.set_xticks(TICKS, [f"{epoch:,}" for epoch in TICKS])
     axes.grid(color=FAINT)
     axes.set_axisbelow(True)
     axes.tick_params(colors=GREY, length=0, labelsize=9.5)
