@@ -69,7 +69,8 @@ def compare_gaps(curves: Curves) -> str:
         f"epochs: with {listed(f'{share} %' for share in SHARES)} of the labels {first} for "
         f"CompGCN, {then} for NodePiece. At epoch {last:,}, the last that all runs had: {later}.\n"
         f"- {beside_the_paper(ours)}\n"
-        f"- {peaks(ours, theirs)}"
+        f"- {peaks(ours, theirs)}\n"
+        f"- {by_another_score(ours)}"
     )
 
 
@@ -112,6 +113,22 @@ def peaks(ours: list[Curve], theirs: list[Curve]) -> str:
         f"has {slashed(their_dots)} at the dots and {slashed(their_peaks)} at the best of all "
         f"epochs; NodePiece, {slashed(our_dots)} and {slashed(our_peaks)}. So NodePiece is ahead "
         f"by {ahead[0]} at the dots, and by {ahead[1]} where each is at its best."
+    )
+
+
+def by_another_score(ours: list[Curve]) -> str:
+    """What the epochs with the best PRC-AUC would have on validation nodes."""
+    chosen = [max(each.epochs, key=lambda epoch: each.at(epoch, "valid_prc_auc")) for each in ours]
+    parts = []
+    for key, title in (("roc_auc", "ROC-AUC"), *SHOWN.items()):
+        dots = slashed([each.at(each.best_epoch, f"valid_{key}") for each in ours])
+        pairs = zip(ours, chosen, strict=True)
+        there = slashed([each.at(epoch, f"valid_{key}") for each, epoch in pairs])
+        parts.append(f"{there} in {title} instead of {dots}")
+    epochs = " / ".join(f"{epoch:,}" for epoch in chosen)
+    return (
+        "What an epoch is chosen by decides which score is good. The best PRC-AUC that NodePiece "
+        f"had on validation nodes is of epochs {epochs}, with {listed(parts)}."
     )
 
 

@@ -102,7 +102,8 @@ def row_of_the_paper(experiment: Experiment) -> str:
         return out_of_sample_row_of_the_paper(experiment)
     if experiment.dataset == "ogbl-wikikg2":
         return f"WikiKG 2: {WIKIKG2.get(name.removeprefix('wikikg2-'), '-')}"
-    if table is None or not ("-paper" in name or "-rotate" in name):  # a recipe of our own
+    is_row = name.endswith(("-paper", "-rotate", "-rotate-small", *ABLATIONS))
+    if table is None or not is_row:  # a recipe of our own
         return "-"
     if experiment.task == "relation-prediction":
         table = "Relation prediction"

@@ -63,10 +63,21 @@ def told(score: float) -> str:
 def notes(measurement: Measurement) -> list[str]:
     """What a reader of the numbers has to know: another device, other settings, the remark."""
     found = measurement.found
-    device = [] if found["device"] == DEVICE else [f"on {found['device']}"]
+    device = [] if found["device"] == DEVICE else [f"on {told_device(found)}"]
     remark = [found["remark"]] if "remark" in found else []
     changed = changed_settings(found)
     return device + ([", ".join(changed)] if changed else []) + remark
+
+
+def told_device(found: dict[str, Any]) -> str:
+    device = str(found["device"])
+    return device.removesuffix("s") if device.endswith(", 1 threads") else device
+
+
+def training_seconds(found: dict[str, Any]) -> float:
+    """Of training with all validations: also those that choose the weight of walks at the end."""
+    spent = found["seconds"]
+    return float(spent["train"] + spent.get("choose", 0.0))
 
 
 def changed_settings(found: dict[str, Any]) -> list[str]:

@@ -24,7 +24,7 @@ LINKS = {
     "fb15k-237-paper-relations-only": PaperRow((0.204, 0.355), "1.4M"),
     "fb15k-237-rotate": PaperRow((0.338, 0.533), "29M"),
     "wn18rr-paper": PaperRow((0.403, 0.515), "4.4M", "5.5 h"),
-    # Which says nothing of a schedule, nor in what order equally near anchors are taken:
+    # Which says nothing of a schedule:
     "wn18rr-paper-cosine": PaperRow((0.403, 0.515), "4.4M", "5.5 h"),
     "wn18rr-paper-no-relations": PaperRow((0.266, 0.465), "4.2M"),
     "wn18rr-paper-no-distances": PaperRow((0.391, 0.510), "4.4M"),

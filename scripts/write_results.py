@@ -11,7 +11,16 @@ from typing import Any
 from scripts.curves import read_curves
 from scripts.gaps_compared import gap_parts
 from scripts.list_experiments import TITLES
-from scripts.measured import ROOT, Measurement, notes, order, read_measurements, scores, told
+from scripts.measured import (
+    ROOT,
+    Measurement,
+    notes,
+    order,
+    read_measurements,
+    scores,
+    told,
+    training_seconds,
+)
 from scripts.paper_rows import PAPER_ROWS
 from scripts.results_compared import (
     compare_classes,
@@ -25,14 +34,14 @@ Column = Callable[[Measurement], str]
 INTRODUCTION = """
 # Results
 
-What `nodepiece train` measured on one NVIDIA H200, with one seed. Each row links to its file in
-[`results`](../results), which has the command that gives it again; [experiments.md](experiments.md)
-says what the experiments are. MRR and Hits@10 are of the test facts, heads and tails asked for,
-known facts left out, ties counted half. Seconds are of training with its validation. Where
-validation chose the best epoch, it is named beside the number of epochs. "The paper" is the row of
-its tables that does the same, with its time on one RTX 8000. `-best` is our own recipe, not the
-paper's. Speed on a CPU is in the [README](../README.md), graphs of millions of nodes in
-[scale.md](scale.md). This page is written by `python -m scripts.write_results`.
+What `nodepiece train` measured with one seed, on one NVIDIA H200 where no note says otherwise. Each
+row links to its file in [`results`](../results), which has the command that gives it again;
+[experiments.md](experiments.md) says what the experiments are. MRR and Hits@10 are of the test
+facts, heads and tails asked for, known facts left out, ties counted half. Seconds are of training
+with its validation. Where validation chose the best epoch, it is named beside the number of epochs.
+"The paper" is the row of its tables that does the same, with its time on one RTX 8000. `-best` is
+our own recipe, not the paper's. Speed on a CPU is in the [README](../README.md), graphs of millions
+of nodes in [scale.md](scale.md). This page is written by `python -m scripts.write_results`.
 """
 INDUCTIVE = """
 Ranks are among 50 nodes drawn at random that are no known answers, ten times: the mean, and as ±
@@ -40,9 +49,8 @@ the standard deviation between draws. MRR is of the same draws, "all nodes" the 
 full ranking. Personalized PageRank is ranked in the same ways. (NELL-995 v1 has 225 nodes, many of
 them known answers: there nodes are drawn more than once, so MRR is no higher than among all.)
 **The `-best` recipes add walks along the edges to CompGCN, and walks are no part of NodePiece**;
-`--set walks.steps=0` trains without them, which has not been measured here. Of the paper's own
-configurations (`inductive-...-paper`) the first splits have been. The epoch is chosen by Hits@10 on
-the `valid` queries of the graph that is judged, never by its test queries.
+`--set walks.steps=0` trains without them, which has not been measured here. The epoch is chosen by
+Hits@10 on the `valid` queries of the graph that is judged, never by its test queries.
 """
 CLASSES = """
 ROC-AUC / PRC-AUC / hard accuracy on the test nodes of WD50K. The published commands train on all
@@ -188,7 +196,7 @@ def epochs(measurement: Measurement) -> str:
 
 
 def seconds(measurement: Measurement) -> str:
-    duration = measurement.found["seconds"]["train"]
+    duration = training_seconds(measurement.found)
     return f"{duration:.0f} s" if duration >= 10 else f"{duration:.1f} s"
 
 

@@ -7,7 +7,15 @@ import re
 import pytest
 from scripts import list_experiments, write_results
 from scripts.list_experiments import page
-from scripts.measured import ROOT, Measurement, read_measurement, read_measurements, scores, told
+from scripts.measured import (
+    ROOT,
+    Measurement,
+    read_measurement,
+    read_measurements,
+    scores,
+    told,
+    training_seconds,
+)
 from scripts.paper_rows import PAPER_ROWS
 from scripts.results_compared import difference, listed, verdict
 from scripts.write_results import parameters, seconds
@@ -62,7 +70,7 @@ def shown_in_the_readme(runs: list[Measurement]) -> str:
         return f"{parameters(run)} | {scores(run)} | {seconds(run)}{shared}"
     most = max(parameters(run) for run in runs)
     hits = ", ".join(told(run.found["hits@10"]) for run in runs)
-    total = sum(run.found["seconds"]["train"] for run in runs)
+    total = sum(training_seconds(run.found) for run in runs)
     return f"up to {most} | {hits} | {total:.0f} s{shared}"
 
 

@@ -227,7 +227,8 @@ def describe_model(model: nn.Module, table: TokenTable) -> dict[str, object]:
 def describe_device(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"
+    number = torch.get_num_threads()
+    return f"CPU, {number} thread{'s' if number > 1 else ''}"
 
 
 def versions() -> dict[str, str]:
