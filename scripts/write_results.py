@@ -122,7 +122,9 @@ def inductive_table(measurements: list[Measurement]) -> str:
         "PageRank: Hits@10": lambda each: with_spread(each.found["personalized_pagerank"]),
         "PageRank: MRR": lambda each: told(each.found["personalized_pagerank"]["mrr"]),
         "PageRank: all nodes": lambda each: among_all(each.found["personalized_pagerank"]),
-        "the paper: Hits@10": lambda each: of_the_paper(each.name.replace("-best", "-paper")),
+        "the paper: Hits@10": lambda each: of_the_paper(
+            each.found["experiment"].replace("-best", "-paper")
+        ),
         "parameters": parameters,
         "epochs": epochs,
         "training": seconds,
