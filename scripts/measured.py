@@ -98,5 +98,5 @@ def _change(experiment: str, key: str, value: str) -> str:
 def order(name: str) -> tuple[bool, bool, bool, str]:
     """The paper's models with their ablations, our own, shallow ones, relation prediction."""
     ranks_relations = "relations-paper" in name or "relations-best" in name
-    is_shallow = "rotate" in name or "shallow" in name
+    is_shallow = name.endswith(("-rotate", "-rotate-small")) or "shallow" in name
     return ranks_relations, is_shallow, "best" in name, name
