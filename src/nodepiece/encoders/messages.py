@@ -24,7 +24,7 @@ from nodepiece.encoders.edge_sums import gather, softmax_over_edges, spread, wei
 from nodepiece.encoders.message_statistics import NUM_STATISTICS, all_statistics
 from nodepiece.encoders.parameters import Dropout, xavier
 
-SLOPE = 0.2  # of the leaky ReLU in attention, as published
+SLOPE = 0.2  # of the leaky ReLU in attention, as published for classes; for links it was 0.1
 
 
 class Messages(nn.Module):
