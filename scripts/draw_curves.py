@@ -23,8 +23,7 @@ COLOURS = {"paper": "#0072b2", "paper-relations-only": "#56b4e9", "compgcn": "#d
 # Where two curves are one, the wider shows on both sides of the narrower, which is drawn later.
 WIDTHS = {"compgcn": 1.7, "paper-relations-only": 2.8, "paper": 1.5}
 DASHED = (0, (3.2, 1.8))
-LAST_EPOCH = 2500  # no run that is drawn had more
-TICKS = range(0, LAST_EPOCH + 1, 500)
+BETWEEN_TICKS = 500  # epochs
 LOWEST = {"roc_auc": 0.7, "prc_auc": 0.0, "hard_accuracy": 0.0}
 
 
@@ -34,13 +33,14 @@ def draw(curves: dict[tuple[int, str], Curve]) -> Figure:
     FigureCanvasAgg(figure)
     grid = figure.subplots(len(SHARES), len(CLASS_SCORES), sharex=True, sharey="col")
     figure.subplots_adjust(0.085, 0.065, 0.985, 0.86, wspace=0.24, hspace=0.16)
+    last_epoch = max(curve.epochs[-1] for curve in curves.values())
     for row, share in zip(grid, SHARES, strict=True):
         row[0].set_ylabel(f"{share} % of the labels", fontsize=11.5, color=INK, labelpad=8)
         for axes, score in zip(row, CLASS_SCORES, strict=True):
             for model, width in WIDTHS.items():
                 curve = curves[share, model]
                 draw_curve(axes, curve, score, colour=COLOURS[model], width=width)
-            style(axes, score)
+            style(axes, score, last_epoch)
     for axes, title in zip(grid[0], CLASS_TITLES, strict=True):
         axes.set_title(title, fontsize=12, color=INK, loc="left")
     for axes in grid[-1]:
@@ -57,10 +57,11 @@ def draw_curve(axes: Axes, curve: Curve, score: str, *, colour: str, width: floa
     axes.plot(curve.best_epoch, height, "o", color=colour, mec="white", ms=7.5, zorder=3)
 
 
-def style(axes: Axes, score: str) -> None:
-    axes.set_xlim(0, LAST_EPOCH * 1.01)
+def style(axes: Axes, score: str, last_epoch: int) -> None:
+    ticks = range(0, last_epoch + BETWEEN_TICKS, BETWEEN_TICKS)
+    axes.set_xlim(0, ticks[-1] * 1.01)
     axes.set_ylim(LOWEST[score], 1.015)
-    axes.set_xticks(TICKS, [f"{epoch:,}" for epoch in TICKS])
+    axes.set_xticks(ticks, [f"{epoch:,}" for epoch in ticks])
     axes.grid(color=FAINT)
     axes.set_axisbelow(True)
     axes.tick_params(colors=GREY, length=0, labelsize=9.5)
