@@ -1,5 +1,6 @@
 # make demo   makes .venv, installs, runs the main job on the embedded graph
 # make test   makes .venv, installs, runs all tests
+# make test-orders   all tests in three random orders, two processes side by side
 # make lint   format and style (ruff), types (mypy --strict)
 # make bench  the measurements of results/, here and now
 PYTHON ?= python3
@@ -10,13 +11,16 @@ ifneq ($(wildcard ../shared/data/SHA256SUMS),)
 export NODEPIECE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-orders lint bench clean
 
 demo: .venv/installed
 	$(BIN)/nodepiece demo
 
 test: .venv/installed-dev
 	$(BIN)/python -m pytest
+
+test-orders: .venv/installed-dev
+	for seed in 1 2 3; do $(BIN)/python -m pytest -p randomly --randomly-seed=$$seed -n 2 || exit 1; done
 
 lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
