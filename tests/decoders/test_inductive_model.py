@@ -58,10 +58,14 @@ def test_hidden_facts_are_as_if_they_were_not_there(kind: str, walk_steps: int) 
 
     torch.testing.assert_close(found.nodes, expected.nodes)
     heads, relations = torch.tensor([0, 3]), torch.tensor([0, 3])
-    torch.testing.assert_close(
-        made.score_all_tails(heads, relations, found),
-        made.score_all_tails(heads, relations, expected),
-    )
+    scores = [made.score_all_tails(heads, relations, graph) for graph in (found, expected)]
+    torch.testing.assert_close(*scores)
+    parameters = list(made.parameters())
+    slopes = torch.arange(scores[0].numel()).cos().view_as(scores[0])
+    gradients = [
+        torch.autograd.grad((each * slopes).sum(), parameters, allow_unused=True) for each in scores
+    ]
+    torch.testing.assert_close(*gradients)
 
 
 def test_another_graph_needs_no_other_weights_and_its_node_ids_mean_nothing() -> None:

@@ -93,6 +93,25 @@ def test_nothing_is_heard_along_an_edge_that_is_hidden() -> None:
         assert bool((gradient[tail] == 0).all()) == hides
 
 
+@pytest.mark.parametrize("lookup", [False, True])
+def test_hidden_edges_are_as_if_the_graph_of_the_model_did_not_have_them(lookup: bool) -> None:
+    settings = {"lookup": lookup, "layers": 2, "walks": 3}
+    visible = torch.arange(len(EDGES) // 2).remainder(3).ne(0).repeat(2)  # facts and inverses
+    found, expected = (link_model("complex", **settings) for _ in range(2))  # type: ignore[arg-type]
+    expected.edges = EDGES[visible]
+    weight = visible.double()
+
+    scores = found.score_by_vectors(HEADS, RELATIONS, found.node_vectors(weight))
+    scores = scores + found.walk(HEADS, RELATIONS, weight)
+    without = expected.score_all_tails(HEADS, RELATIONS, expected.node_vectors())
+
+    torch.testing.assert_close(scores, without)
+    for output in (scores, without):
+        (output * torch.arange(output.numel()).cos().view_as(output)).sum().backward()  # type: ignore[no-untyped-call]
+    for one, other in zip(found.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad)
+
+
 def test_heads_are_asked_for_as_tails_of_the_inverse_relation() -> None:
     """Where the inverse is the rotation back, both directions give a fact the same score."""
     model = link_model("rotate")

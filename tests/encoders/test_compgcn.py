@@ -82,14 +82,22 @@ def test_values_and_gradients_are_those_of_a_loop_over_edges(
     torch.testing.assert_close(gradients(found, of), expected_gradients)
 
 
-def test_a_hidden_edge_is_an_edge_that_is_not_there() -> None:
-    for settings in OPTIONS.values():
-        made = network(settings)
-        nodes, relations = random(NUM_NODES, 1), random(NUM_RELATIONS, 2)
-        weight = torch.tensor([edge not in (EDGES[0], EDGES[5]) for edge in EDGES]).double()
-        fewer = [edge for edge in EDGES if edge not in (EDGES[0], EDGES[5])]
-        hidden = made(nodes, relations, edges_of(EDGES), weight)
-        torch.testing.assert_close(hidden, made(nodes, relations, edges_of(fewer)))
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "library"])
+@pytest.mark.parametrize("settings", OPTIONS.values(), ids=OPTIONS)
+def test_a_hidden_edge_is_an_edge_that_is_not_there(
+    settings: GraphLayerSettings, fused: bool
+) -> None:
+    made = network(replace(settings, fused=fused))
+    nodes, relations = random(NUM_NODES, 1), random(NUM_RELATIONS, 2)
+    weight = torch.tensor([edge not in (EDGES[0], EDGES[5]) for edge in EDGES]).double()
+    fewer = [edge for edge in EDGES if edge not in (EDGES[0], EDGES[5])]
+
+    found = made(nodes, relations, edges_of(EDGES), weight)
+    expected = made(nodes, relations, edges_of(fewer))
+
+    torch.testing.assert_close(found, expected)
+    of = [nodes, relations, *made.parameters()]
+    torch.testing.assert_close(gradients(found, of), gradients(expected, of))
 
 
 def test_the_order_of_edges_does_not_matter() -> None:

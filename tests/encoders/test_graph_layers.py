@@ -90,6 +90,81 @@ def test_layers_in_evaluation_leave_nothing_out() -> None:
     torch.testing.assert_close(careless(nodes, relations, hoods), careful(nodes, relations, hoods))
 
 
+# Of the edges in EDGES: one of two along a relation, all along a relation, all of a node, all.
+EDGE_MASKS = [[0, 1, 1, 1], [1, 0, 1, 1], [0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]
+
+
+@pytest.mark.parametrize("mask", EDGE_MASKS)
+def test_the_weights_of_visible_edges_sum_to_one_at_every_node(mask: list[int]) -> None:
+    edge_mask = torch.tensor(mask, dtype=torch.float32)
+    hoods = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS).with_edge_mask(edge_mask)
+    weight = hoods.share_of_pair[hoods.pair] * edge_mask
+    total = torch.zeros(NUM_NODES).index_add_(0, EDGES[:, 0], weight)
+    visible = EDGES[edge_mask > 0, 0]
+    assert total.tolist() == [float(node in visible) for node in range(NUM_NODES)]
+
+
+def test_an_edge_mask_that_hides_nothing_changes_no_digit() -> None:
+    hoods = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS)
+    masked = hoods.with_edge_mask(torch.ones(len(EDGES)))
+    assert torch.equal(masked.share_of_pair, hoods.share_of_pair)
+    assert masked.share_of_pair.dtype == hoods.share_of_pair.dtype
+
+
+@pytest.mark.parametrize("mask", EDGE_MASKS)
+def test_a_layer_with_hidden_edges_is_one_over_the_graph_without_them(mask: list[int]) -> None:
+    made, nodes, relations = layer(), random(NUM_NODES, 1), random(NUM_RELATIONS, 2)
+    edge_mask = torch.tensor(mask, dtype=torch.float64)
+    hoods = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS).with_edge_mask(edge_mask)
+    without = group_neighbours(EDGES[edge_mask > 0], NUM_NODES, NUM_RELATIONS)
+
+    found, expected = made(nodes, relations, hoods), made(nodes, relations, without)
+
+    torch.testing.assert_close(found, expected)
+    weight = torch.arange(expected.numel(), dtype=torch.float64).cos().view_as(expected)
+    parameters = [nodes, relations, *made.parameters()]
+    torch.testing.assert_close(
+        torch.autograd.grad((found * weight).sum(), parameters),
+        torch.autograd.grad((expected * weight).sum(), parameters),
+    )
+
+
+def test_edge_dropout_scales_the_weights_over_visible_edges() -> None:
+    made, nodes, relations = layer(edge_dropout=0.5), random(NUM_NODES, 1), random(2, 2)
+    mask = torch.tensor([0.0, 1, 1, 1])  # node 0 is left with one neighbour along a, one along b
+    hoods = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS).with_edge_mask(mask)
+    heard: list[Tensor] = []
+    made.message.register_forward_pre_hook(lambda module, given: heard.append(given[0].detach()))
+    for _ in range(20):
+        made(nodes, relations, hoods)
+    along_a, along_b = nodes[1] * relations[0], nodes[3] * relations[1]
+    possible = torch.stack([0 * along_a, along_a, along_b, along_a + along_b]).detach()
+    distance = torch.cdist(torch.stack([row[0] for row in heard]), possible)
+    assert distance.min(dim=1).values.max() < 1e-12
+    assert len(distance.argmin(dim=1).unique()) == 4  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mask", EDGE_MASKS)
+def test_an_edge_mask_on_a_gpu_is_captured_and_replayed(mask: list[int]) -> None:
+    hoods = group_neighbours(EDGES.cuda(), NUM_NODES, NUM_RELATIONS)
+    edge_mask = torch.ones(len(EDGES), device="cuda")
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        hoods.with_edge_mask(edge_mask)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = hoods.with_edge_mask(edge_mask).share_of_pair
+    torch.cuda.synchronize()
+    edge_mask.copy_(torch.tensor(mask))
+    graph.replay()
+    on_cpu = group_neighbours(EDGES, NUM_NODES, NUM_RELATIONS)
+    expected = on_cpu.with_edge_mask(torch.tensor(mask, dtype=torch.float32)).share_of_pair
+    assert torch.equal(captured.cpu(), expected)
+
+
 @pytest.mark.parametrize("settings", [{"layers": -1}, {"dropout": 1.0}, {"edge_dropout": -0.1}])
 def test_impossible_settings_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(InputError, match="graph"):

@@ -116,10 +116,12 @@ class LinkModel(nn.Module):
     def node_vectors(self, weight: Tensor | None = None) -> Tensor:
         """(num_nodes, dim): every node, through the graph layers if there are any.
 
-        weight: (num_edges,) 0 for edges that are hidden from the layers.
+        weight: (num_edges,) 0 for edges that are hidden from the layers, and 1 for the others.
         """
         hoods = self._neighbourhoods() if self.layers else None
-        return self._finish(self.nodes.all_nodes(), hoods, weight)
+        if hoods is not None and weight is not None:
+            hoods = hoods.with_edge_mask(weight)
+        return self._finish(self.nodes.all_nodes(), hoods)
 
     def vectors_from(self, encoded: Tensor, edges: Tensor | None) -> Tensor:
         """Node vectors from those of an encoder, for other nodes than the model's own.
@@ -185,11 +187,9 @@ class LinkModel(nn.Module):
         head, tail = vectors.index_select(0, heads), vectors.index_select(0, tails)
         return self.decoder.score_all_relations(head, tail, self.relation_vectors())
 
-    def _finish(
-        self, vectors: Tensor, hoods: Neighbourhoods | None, weight: Tensor | None = None
-    ) -> Tensor:
+    def _finish(self, vectors: Tensor, hoods: Neighbourhoods | None) -> Tensor:
         for layer in self.layers:
-            vectors = layer(vectors, self.relation_vectors(), hoods, weight)
+            vectors = layer(vectors, self.relation_vectors(), hoods)
         return vectors if self.node_norm is None else self.node_norm(vectors)
 
     def _neighbourhoods(self) -> Neighbourhoods:

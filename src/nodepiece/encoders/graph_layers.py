@@ -1,29 +1,58 @@
 """Graph layers on top of node vectors: a node hears what its neighbours are, and through what."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
+from nodepiece.encoders.bag_sum import sum_members
 from nodepiece.encoders.edge_products import EdgeEnds, ends_of, sum_products
+from nodepiece.encoders.edge_sums import Ends, ends_at
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import Dropout, linear
 
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """The edges of a graph, and how much of what a node hears comes along each.
+    """The edges of a graph, and the weight of each in the mean over a node's neighbours.
 
     All relations of a node count alike, and so do all neighbours along the same relation.
     """
 
     ends: EdgeEnds
     pair: Tensor  # (num_edges,) int64: pairs of a node and one of its relations, numbered
+    node_of_pair: Tensor  # (num_pairs,) int64, ascending
     share_of_pair: Tensor  # (num_pairs,) one over the relations of the node and over its neighbours
+    edge_mask: Tensor | None = None  # (num_edges,) 0: hidden; None: all are visible
+
+    @cached_property
+    def by_pair(self) -> tuple[Ends, Ends]:
+        """Edges grouped by their pair, and pairs by their node. Costs two sorts."""
+        num_nodes = self.ends.heads.edges.num_bags
+        return (
+            ends_at(self.pair, len(self.node_of_pair)),
+            ends_at(self.node_of_pair, num_nodes),
+        )
+
+    def with_edge_mask(self, mask: Tensor) -> "Neighbourhoods":
+        """The same edges with the means taken over the visible ones alone.
+
+        mask: (num_edges,) 0: hidden, 1: visible. Shapes do not change, and every sum has a fixed
+        order, so that this can be captured in a CUDA graph.
+        """
+        edges_of_pair, pairs_of_node = self.by_pair
+        mask = mask.detach()
+        num_neighbours = sum_members(mask[:, None], edges_of_pair.edges)  # (num_pairs, 1)
+        is_visible = (num_neighbours > 0).to(mask.dtype)
+        num_relations = sum_members(is_visible, pairs_of_node.edges)  # (num_nodes, 1)
+        num_relations = num_relations.index_select(0, self.node_of_pair)
+        share = is_visible / (num_relations * num_neighbours).clamp_min(1.0)
+        return replace(self, share_of_pair=share[:, 0], edge_mask=mask)
 
 
 def group_neighbours(edges: Tensor, num_nodes: int, num_relations: int) -> Neighbourhoods:
-    """edges: (num_edges, 3), inverses included; a node hears from the tails of its own edges."""
+    """edges: (num_edges, 3), inverses included; a message goes from the tail to the head."""
     head, relation, _ = edges.long().T
     key, pair, num_neighbours = torch.unique(
         head * num_relations + relation, return_inverse=True, return_counts=True
@@ -31,7 +60,7 @@ def group_neighbours(edges: Tensor, num_nodes: int, num_relations: int) -> Neigh
     node = key // num_relations
     num_relations_of = torch.bincount(node, minlength=num_nodes)
     share = 1 / (num_relations_of[node] * num_neighbours)
-    return Neighbourhoods(ends_of(edges, num_nodes, num_relations), pair, share)
+    return Neighbourhoods(ends_of(edges, num_nodes, num_relations), pair, node, share)
 
 
 class GraphLayer(nn.Module):
@@ -47,17 +76,11 @@ class GraphLayer(nn.Module):
         self.dropout = Dropout(settings.dropout)
         self.edge_dropout = Dropout(settings.edge_dropout)
 
-    def forward(
-        self,
-        nodes: Tensor,
-        relations: Tensor,
-        hoods: Neighbourhoods,
-        weight: Tensor | None = None,  # (num_edges,) 0: hidden
-    ) -> Tensor:
+    def forward(self, nodes: Tensor, relations: Tensor, hoods: Neighbourhoods) -> Tensor:
         # (num_nodes, dim), (num_relations, dim) -> (num_nodes, dim)
         share = self.edge_dropout(hoods.share_of_pair).index_select(0, hoods.pair)
-        if weight is not None:
-            share = share * weight
+        if hoods.edge_mask is not None:
+            share = share * hoods.edge_mask
         heard = sum_products(nodes, relations, share, hoods.ends)
         update = self.norm(self.own(nodes) + self.message(heard)).relu()
         return nodes + self.dropout(update)
