@@ -5,20 +5,23 @@ python -m scripts.list_experiments
 
 from scripts.measured import ROOT, changed_settings, order, read_measurement, scores
 
-from nodepiece.settings import Experiment, describe_experiment, experiment_names, load_experiment
+from nodepiece.recipes import experiment_names, recipes
+from nodepiece.settings import Experiment, load_experiment
 
 PAGE = ROOT / "docs" / "experiments.md"
 INTRODUCTION = """# Experiments
 
-Every experiment is a TOML file in [`src/nodepiece/experiments`](../src/nodepiece/experiments) and
-is run by its name:
+Every experiment is a TOML file in [`src/nodepiece/experiments`](../src/nodepiece/experiments), or
+an ablation that [`ablations.toml`](../src/nodepiece/experiments/ablations.toml) declares, and is
+run by its name:
 
 ```sh
 nodepiece datasets fetch fb15k-237
 nodepiece train fb15k-237-paper -o runs/fb15k-237-paper
 ```
 
-`nodepiece train --list` shows this list on the command line. The run folder then holds the result
+`nodepiece experiments` lists the names, and `nodepiece experiments show fb15k-237-paper` prints all
+settings of one and marks those that differ from the defaults. The run folder then holds the result
 (`metrics.json`) and all settings, defaults included (`config.toml`). `--set training.epochs=5`
 changes one of them for a run; a TOML file of your own with `extends = "fb15k-237-paper"` changes
 some for good.
@@ -87,8 +90,9 @@ def group(experiment: Experiment) -> str:
 
 def row(experiment: Experiment) -> str:
     name = experiment.name
-    link = f"[`{name}`](../src/nodepiece/experiments/{name}.toml)"
-    cells = (link, row_of_the_paper(experiment), measured(name), describe_experiment(name))
+    recipe = recipes()[name]
+    link = f"[`{name}`](../src/nodepiece/{recipe.path})"
+    cells = (link, row_of_the_paper(experiment), measured(name), recipe.description)
     return f"| {' | '.join(cells)} |"
 
 

@@ -19,6 +19,7 @@ STAGES = (
     "decoders",
     "evaluation",  # before training, which is validated while it runs
     "training",
+    "recipes",  # the experiments that come along, as tables of settings
     "settings",  # the knobs of all stages above; tasks are given them as one record
     "tasks",
     "inference",

@@ -20,7 +20,7 @@ from scripts.paper_rows import PAPER_ROWS
 from scripts.results_compared import difference, listed, verdict
 from scripts.write_results import parameters, seconds
 
-from nodepiece.settings import experiment_names
+from nodepiece.recipes import experiment_names
 
 
 def test_the_page_of_experiments_is_up_to_date() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from nodepiece.errors import InputError
-from nodepiece.settings import Experiment, experiment_names, load_experiment, to_toml
+from nodepiece.recipes import experiment_names
+from nodepiece.settings import Experiment, load_experiment, to_toml
 
 # The appendix on hyperparameters, NodePiece. None: the paper has a dash.
 NODEPIECE = {

@@ -21,6 +21,7 @@ from nodepiece.commands.datasets import datasets
 from nodepiece.commands.demo import demo
 from nodepiece.commands.embed import embed
 from nodepiece.commands.evaluate import evaluate
+from nodepiece.commands.experiments import experiments
 from nodepiece.commands.export import export
 from nodepiece.commands.inspect import inspect
 from nodepiece.commands.label import label
@@ -79,6 +80,7 @@ add_command(embed, example="nodepiece embed run -o vectors.parquet --facts new.t
 add_command(update, example="nodepiece update run --add new.tsv --remove old.tsv")
 add_command(split, example="nodepiece split fb15k-237 -o fb15k-237-oos --seed 0")
 add_command(datasets, example="nodepiece datasets fetch fb15k-237")
+add_command(experiments, example="nodepiece experiments show fb15k-237-paper")
 add_command(label, example="nodepiece label graph.tsv classes.tsv -o dataset --drop-relation P31")
 
 

@@ -6,8 +6,6 @@ import tomllib
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from difflib import get_close_matches
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -18,6 +16,7 @@ from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
 from nodepiece.evaluation.settings import EvaluationSettings
+from nodepiece.recipes import Table, merge, read_settings
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.settings import TrainingSettings
 
@@ -28,7 +27,6 @@ TASKS = (
     "node-classification",
     "out-of-sample",
 )
-Table = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,9 @@ def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experi
     beside this one, or a name. `overrides` are given as on the command line, such as
     "training.epochs=5".
     """
-    table = _read_table(source)
+    table = read_settings(source)
     for override in overrides:
-        table = _merge(table, _parse_override(override))
+        table = merge(table, _parse_override(override))
     return _build(Experiment, table, str(source), ())
 
 
@@ -70,103 +68,68 @@ def with_overrides(experiment: Experiment, overrides: Sequence[str]) -> Experime
     """The experiment with settings changed as on the command line, such as "training.epochs=5"."""
     table = tomllib.loads(to_toml(experiment))
     for override in overrides:
-        table = _merge(table, _parse_override(override))
+        table = merge(table, _parse_override(override))
     return _build(Experiment, table, "--set", ())
 
 
-def experiment_names() -> list[str]:
-    """The experiments that come with nodepiece."""
-    folder = files("nodepiece") / "experiments"
-    return sorted(
-        entry.name.removesuffix(".toml")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".toml")
-    )
+def to_toml(experiment: Experiment, *, mark_changes: bool = False) -> str:
+    """The whole experiment, every default written out: what a run folder keeps.
+
+    `mark_changes` adds the default as a comment to every setting that differs from it.
+    """
+    defaults = default_settings()
+    lines: list[str] = []
+    table = ""
+    for name, value in settings_by_name(experiment).items():
+        group, _, key = name.rpartition(".")
+        if group != table:
+            lines.append(f"\n[{group}]")
+            table = group
+        if value is None:  # TOML has no word for it
+            continue
+        is_marked = mark_changes and name in defaults and value != defaults[name]
+        remark = f"  # default: {_literal(defaults[name])}" if is_marked else ""
+        lines.append(f"{key} = {_literal(value)}{remark}")
+    return "\n".join(lines) + "\n"
 
 
-def describe_experiment(name: str) -> str:
-    """What an experiment that comes with nodepiece is: the comment at the top of its file."""
-    comment: list[str] = []
-    for line in _text_of(name).splitlines():
-        if not line.startswith("#"):
-            break
-        comment.append(line.removeprefix("#").strip())
-    return " ".join(comment)
+def settings_by_name(experiment: Experiment) -> dict[str, Any]:
+    """All settings by their dotted names, such as "training.epochs"; those without a dot first."""
+    table = asdict(experiment)
+    top = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    return top | {
+        f"{group}.{key}": value
+        for group, settings in table.items()
+        if isinstance(settings, dict)
+        for key, value in settings.items()
+    }
 
 
-def to_toml(experiment: Experiment) -> str:
-    """The whole experiment, every default written out: what a run folder keeps."""
-    lines: list[str | None] = []
-    tables: list[str | None] = []
-    for key, value in asdict(experiment).items():
-        if isinstance(value, dict):
-            tables.append(f"\n[{key}]")
-            tables += [_line(knob, setting) for knob, setting in value.items()]
-        else:
-            lines.append(_line(key, value))
-    return "\n".join(line for line in lines + tables if line is not None) + "\n"
+def default_settings() -> dict[str, Any]:
+    """The defaults by dotted name; "name" and "dataset" have none."""
+    settings = settings_by_name(Experiment(name="", dataset=""))
+    return {name: value for name, value in settings.items() if name not in ("name", "dataset")}
 
 
-def _line(key: str, value: object) -> str | None:
-    """`key = value`; what is None stays unsaid, as TOML has no word for it."""
-    if value is None:
-        return None
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{knob} = {_literal(setting)}" for knob, setting in value.items())
-        return f"{key} = {{{inner}}}"
-    return f"{key} = {_literal(value)}"
+def changed_settings(experiment: Experiment) -> dict[str, Any]:
+    """The settings that differ from the defaults, by dotted name."""
+    defaults = default_settings()
+    return {
+        name: value
+        for name, value in settings_by_name(experiment).items()
+        if name not in defaults or value != defaults[name]
+    }
 
 
 def _literal(value: object) -> str:
-    """Text, numbers and truth are written alike in JSON and TOML, except for inf and nan."""
+    """A value in TOML. Text, numbers and truth are written as in JSON, except for inf and nan."""
+    if value is None:
+        return "none"  # in comments only
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_literal(each)}" for key, each in value.items()) + "}"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return json.dumps(value, ensure_ascii=False)
-
-
-def _read_table(source: str | Path, children: tuple[str, ...] = ()) -> Table:
-    """The table of an experiment, put on top of the one that it extends."""
-    if str(source) in children:
-        raise InputError(f"{source} extends itself; take the circle out of {' -> '.join(children)}")
-    path = Path(source)
-    is_file = path.suffix == ".toml" or path.is_file()
-    if is_file:
-        text = _read_text(path)
-    else:
-        names = experiment_names()
-        if str(source) not in names:
-            near = get_close_matches(str(source), names, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
-            raise InputError(f"{source} is neither a TOML file nor a known experiment; {hint}")
-        text = _text_of(str(source))
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source} is not valid TOML: {error}") from error
-    parent = table.pop("extends", None)
-    table.setdefault("name", path.stem if path.suffix == ".toml" else path.name)
-    if parent is None:
-        return table
-    if not isinstance(parent, str):
-        raise InputError(f"{source}: extends must be a name or a file, got {parent!r}")
-    beside = path.parent / parent
-    parent = str(beside) if is_file and beside.is_file() else parent
-    return _merge(_read_table(parent, (*children, str(source))), table)
-
-
-def _text_of(name: str) -> str:
-    return (files("nodepiece") / "experiments" / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise InputError(f"there is no experiment file {path}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text") from error
-    except OSError as error:
-        raise InputError(f"cannot read the experiment {path}: {error.strerror}") from error
 
 
 def _parse_override(override: str) -> Table:
@@ -181,14 +144,6 @@ def _parse_override(override: str) -> Table:
     for part in reversed(key.strip().split(".")):
         value = {part: value}
     return value
-
-
-def _merge(below: Table, above: Table) -> Table:
-    merged = dict(below)
-    for key, value in above.items():
-        is_table = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merge(merged[key], value) if is_table and key != "mix" else value
-    return merged
 
 
 def _build(record: type, table: Table, source: str, path: tuple[str, ...]) -> Any:

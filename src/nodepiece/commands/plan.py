@@ -73,7 +73,8 @@ def plan(
 def open_source(source: str, overrides: list[str], data: Path | None) -> "tuple[Experiment, Sizes]":
     """The experiment and the sizes of its graph; those of a benchmark are known without files."""
     from nodepiece.data.benchmarks import BENCHMARKS
-    from nodepiece.settings import Experiment, experiment_names, load_experiment, with_overrides
+    from nodepiece.recipes import experiment_names
+    from nodepiece.settings import Experiment, load_experiment, with_overrides
     from nodepiece.tasks.plan import Sizes
 
     if source in experiment_names() or Path(source).suffix == ".toml":

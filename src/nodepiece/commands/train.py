@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from nodepiece.commands.console import err, interrupts, out, say
+from nodepiece.commands.console import err, interrupts, say
 from nodepiece.commands.epochs import EpochProgress
+from nodepiece.commands.experiments import print_groups
 from nodepiece.commands.graphs import DataOption
 from nodepiece.commands.outputs import check_output
 from nodepiece.commands.tables import SHARES
@@ -59,7 +59,7 @@ def train(
         ),
     ] = None,
     list_all: Annotated[
-        bool, typer.Option("--list", help="List the experiments that come with nodepiece.")
+        bool, typer.Option("--list", help="List the experiments, as `nodepiece experiments` does.")
     ] = False,
 ) -> None:
     """Train a model and evaluate it on the test facts.
@@ -74,11 +74,13 @@ def train(
     from nodepiece.training.memory import keep_freed_memory
 
     if list_all:
-        out.print(experiment_table())
+        print_groups()
         return
     if experiment is None:
-        err.print(experiment_table())
-        raise InputError("say which EXPERIMENT to train: a name of this list, or a TOML file")
+        raise InputError(
+            "say which EXPERIMENT to train: a TOML file, or a name that `nodepiece experiments` "
+            "lists, such as countries"
+        )
     settings = load_experiment(experiment, overrides or ())
     folder = output or Path("runs") / settings.name
     is_first = torchrun_rank() == 0
@@ -114,17 +116,6 @@ def train(
         raise Stopped(f"stopped after the epoch; go on with: {again}")
     for sentence in summary(metrics, folder):
         say(sentence)
-
-
-def experiment_table() -> Table:
-    from nodepiece.settings import describe_experiment, experiment_names
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for name in experiment_names():
-        table.add_row(name, describe_experiment(name))
-    return table
 
 
 def refuse_to_replace(folder: Path) -> None:

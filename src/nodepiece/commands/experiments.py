@@ -1,0 +1,156 @@
+"""nodepiece experiments: which come along, by purpose and dataset, and one of them in full."""
+
+import json
+import re
+import textwrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from nodepiece.commands.console import out, say
+from nodepiece.errors import InputError
+
+if TYPE_CHECKING:
+    from nodepiece.recipes import Recipe
+
+ACTIONS = ("list", "show")
+
+
+def experiments(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="list or show.")] = "list",
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            show_default=False,
+            help="list: a part of their names, such as wn18rr. show: a name, or a TOML file.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+) -> None:
+    """List the experiments that come with nodepiece, or show one with all its settings.
+
+    show prints TOML, with a comment beside each setting that differs from the default.
+    """
+    if action not in ACTIONS:
+        raise InputError(f"unknown action {action!r}; it is one of {', '.join(ACTIONS)}")
+    if action == "show":
+        show(names or [], as_json)
+    elif names or as_json:
+        list_described(names or [], as_json)
+    else:
+        print_groups()
+
+
+def show(names: list[str], as_json: bool) -> None:
+    from nodepiece.recipes import recipes
+    from nodepiece.settings import changed_settings, load_experiment, settings_by_name, to_toml
+
+    if len(names) != 1:
+        raise InputError("say which one to show, such as: nodepiece experiments show countries")
+    (name,) = names
+    experiment = load_experiment(name)
+    if as_json:
+        typer.echo(json.dumps(settings_by_name(experiment), indent=2))
+        return
+    recipe = recipes().get(name)
+    if recipe is not None:
+        typer.echo(f"# {recipe.description}")
+        if recipe.extends is not None:
+            typer.echo(f"# Extends {' -> '.join(ancestors(recipe))}.")
+    num_changed = len(changed_settings(experiment).keys() - {"name", "dataset"})
+    typer.echo(f"# {num_changed} settings differ from the default, which is given beside them.")
+    typer.echo(to_toml(experiment, mark_changes=True), nl=False)
+
+
+def ancestors(recipe: "Recipe") -> list[str]:
+    """The names of the recipes whose settings it takes over, nearest first."""
+    from nodepiece.recipes import recipes
+
+    if recipe.extends is None:
+        return []
+    return [recipe.extends, *ancestors(recipes()[recipe.extends])]
+
+
+def list_described(parts: list[str], as_json: bool) -> None:
+    """Those whose names contain one of `parts`, all if there are none, with what they are."""
+    from nodepiece.recipes import recipes
+
+    found = [
+        recipe
+        for name, recipe in sorted(recipes().items())
+        if not parts or any(part in name for part in parts)
+    ]
+    if as_json:
+        rows = [
+            {"name": each.name, "purpose": each.purpose, "description": each.description}
+            for each in found
+        ]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    if not found:
+        raise InputError(
+            f"no experiment has {' or '.join(parts)} in its name; `nodepiece experiments` lists all"
+        )
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for recipe in found:
+        table.add_row(recipe.name, recipe.description)
+    out.print(table)
+
+
+def print_groups() -> None:
+    """Print the names by purpose, those of a dataset on a line."""
+    from nodepiece.recipes import PURPOSES, ablation_matrix, recipes
+
+    written = [recipe for recipe in recipes().values() if not recipe.is_in_matrix]
+    for purpose, about in PURPOSES.items():
+        say(f"{purpose}: {about}")
+        for line in lines_of([recipe.name for recipe in written if recipe.purpose == purpose]):
+            print_indented(line)
+    matrix = ablation_matrix()
+    variants = ", ".join(f"NAME-{variant}" for variant in matrix["variants"])
+    print_indented(f"and {variants} for each of:")
+    print_indented(", ".join(shortened(sorted(matrix["bases"], key=natural_order))), by=4)
+    say("-v{1,2} stands for -v1 and -v2. What some of them are: nodepiece experiments list wn18rr")
+    say("All settings of one: nodepiece experiments show NAME. Train it: nodepiece train NAME")
+
+
+def lines_of(names: list[str]) -> list[str]:
+    """A line of names for each dataset; those of CoDEx and of out-of-sample nodes together."""
+    from nodepiece.settings import load_experiment
+
+    lines: dict[str, list[str]] = {}
+    for name in sorted(names, key=natural_order):
+        experiment = load_experiment(name)
+        is_new_nodes = experiment.task == "out-of-sample"
+        family = experiment.task if is_new_nodes else re.split("/|-[lms]$", experiment.dataset)[0]
+        lines.setdefault(family, []).append(name)
+    return [", ".join(shortened(some)) for some in lines.values()]
+
+
+def print_indented(line: str, *, by: int = 2) -> None:
+    """Print a line of names, continued on further lines where the terminal ends."""
+    lines = textwrap.wrap(line, out.width - by - 2, break_on_hyphens=False, break_long_words=False)
+    say(textwrap.indent("\n  ".join(lines), " " * by))
+
+
+def shortened(names: list[str]) -> list[str]:
+    """The names, in their order; those that differ in one number only as one: -v{1,2}-."""
+    numbers: dict[str, list[str]] = {}  # of the names that are alike but for one number
+    pattern = re.compile(r"(?<=-v)\d(?=-)|(?<=wd50k-)\d+(?=-)")
+    for name in names:
+        found = pattern.search(name)
+        alike = pattern.sub("{}", name, count=1)
+        numbers.setdefault(alike, []).append(found[0] if found else "")
+    return [
+        alike.replace("{}", "{" + ",".join(some) + "}" if len(some) > 1 else some[0])
+        for alike, some in numbers.items()
+    ]
+
+
+def natural_order(name: str) -> str:
+    """A key to sort by that has wd50k-5 before wd50k-10."""
+    return re.sub(r"\d+", lambda number: number[0].zfill(4), name)
