@@ -10,8 +10,9 @@ import pytest
 import torch
 from tests.data.written_facts import facts_of
 
+from nodepiece.data.array_pickle import CALLED
 from nodepiece.data.load import load_training_graph
-from nodepiece.data.torch_arrays import CALLED, load_arrays
+from nodepiece.data.torch_arrays import load_arrays
 from nodepiece.errors import InputError
 
 # Q1 -P31-> Q2, Q3 -P17-> Q1
