@@ -83,7 +83,7 @@ def test_verify_finds_nothing_changed_in_the_published_files(
 def test_fetch_reports_files_remarks_and_the_end(
     nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fetch(name: str, *, into: Path, progress: object) -> FetchReport:
+    def fetch(name: str, *, into: Path, progress: object, unchecked: bool) -> FetchReport:
         assert callable(progress)
         for num_bytes in (0, 500, 1000):
             progress(FetchProgress(name, "train.txt", 1, 2, num_bytes, 1000))

@@ -1,11 +1,13 @@
 """Downloads against a small server on this machine that can be told to misbehave."""
 
+import gzip
 import io
 import tarfile
 import threading
+import tracemalloc
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha1
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,9 +16,10 @@ import pytest
 
 from nodepiece.data import fetch as fetch_module
 from nodepiece.data.benchmarks import find_benchmark
-from nodepiece.data.download import Patience
+from nodepiece.data.download import Patience, _refuse_plain_http
 from nodepiece.data.fetch import RECEIPT, FetchProgress, FetchReport, fetch_benchmark
 from nodepiece.data.releases import Source, load_sources
+from nodepiece.data.unpack import unpack
 from nodepiece.errors import InputError
 
 TRIPLES = b"a\tlikes\tb\n" * 500  # long enough to break off in the middle
@@ -32,6 +35,7 @@ class Server:
     break_after: list[int] = field(default_factory=list)  # bytes sent; one for each answer to come
     answers: list[int] = field(default_factory=list)  # statuses of the answers to come
     knows_ranges: bool = True
+    announces: bool = True  # whether there is a Content-Length
     extra_length: int = 0  # added to the Content-Length announced
     requests: list[tuple[str, str | None]] = field(default_factory=list)  # path, Range
 
@@ -70,7 +74,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
                 self.send_response(200)
             body = content[start:]
             announced = len(body) + state.extra_length
-            self.send_header("Content-Length", str(announced))
+            if state.announces:
+                self.send_header("Content-Length", str(announced))
             self.end_headers()
             limit = state.break_after.pop(0) if state.break_after else len(body)
             self.wfile.write(body[: min(limit, announced)])
@@ -129,6 +134,7 @@ class Fetch:
 
     sources: tuple[Source, ...]
     name: str = "umls"
+    unchecked: bool = False
     waits: list[float] = field(default_factory=list)
     reports: list[FetchProgress] = field(default_factory=list)
 
@@ -137,6 +143,7 @@ class Fetch:
             self.name,
             into=into,
             progress=self.reports.append,
+            unchecked=self.unchecked,
             sources={self.name: self.sources},
             patience=Patience(tries=tries, timeout=5, sleep=self.waits.append),
         )
@@ -314,7 +321,7 @@ def test_nobody_listening_is_given_up_after_the_tries(tmp_path: Path) -> None:
 
 
 def test_a_download_without_a_checksum_says_so(server: Server, tmp_path: Path) -> None:
-    fetch = Fetch(umls_sources(server, size=False, checksum=False))
+    fetch = Fetch(umls_sources(server, size=False, checksum=False), unchecked=True)
     server.break_after = [1000]
     first = fetch.run(tmp_path)
     assert len(first.unchecked) == 3
@@ -326,7 +333,7 @@ def test_a_partial_file_that_is_already_whole_is_recognised(server: Server, tmp_
     downloads = tmp_path / ".downloads" / "umls"
     downloads.mkdir(parents=True)
     (downloads / "train.tsv.partial").write_bytes(TRIPLES)
-    Fetch(umls_sources(server, size=False, checksum=False)).run(tmp_path)
+    Fetch(umls_sources(server, size=False, checksum=False), unchecked=True).run(tmp_path)
     assert server.requests[0] == ("/train.txt", f"bytes={len(TRIPLES)}-")
     assert (tmp_path / "umls" / "train.tsv").read_bytes() == TRIPLES
 
@@ -441,6 +448,95 @@ def test_a_folder_that_cannot_be_written_is_named(server: Server, tmp_path: Path
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="choose another data folder"):
         Fetch(umls_sources(server)).run(tmp_path / "file")
+
+
+def test_a_release_without_a_checksum_is_refused_unless_asked_for(
+    server: Server, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="nodepiece datasets fetch umls --unchecked"):
+        Fetch(umls_sources(server, checksum=False)).run(tmp_path)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("announces", [True, False])
+def test_a_download_of_unknown_size_ends_at_its_limit(
+    server: Server, tmp_path: Path, announces: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.data.download.BLOCK", 100)
+    server.announces = announces
+    (source, *_) = umls_sources(server, size=False)
+    with pytest.raises(InputError, match=r"and 1,000 at most were expected"):
+        Fetch((replace(source, most_bytes=1000),)).run(tmp_path)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def bomb(kind: str) -> bytes:
+    """An archive whose train.txt is 20 MB of zeros, in some 20 kB."""
+    members = {f"{name}.txt": bytes(20_000_000 if name == "train" else 9) for name in NAMES}
+    if kind == "tar.gz":
+        return tar_gz(members)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["tar.gz", "zip"])
+def test_an_archive_that_unpacks_to_more_than_stated_writes_nothing(
+    tmp_path: Path, kind: str
+) -> None:
+    archive = tmp_path / f"umls.{kind}"
+    archive.write_bytes(bomb(kind))
+    assert archive.stat().st_size < 50_000
+    wanted = {name: (f"{name}.txt",) for name in NAMES}
+    (tmp_path / "into").mkdir()
+    with pytest.raises(InputError, match=r"more than the 1,000,000 bytes that were expected"):
+        unpack(archive, wanted, tmp_path / "into", most_bytes=1_000_000)
+    assert not any((tmp_path / "into").iterdir())
+
+
+def test_an_unwanted_member_is_skipped_up_to_the_stated_size(tmp_path: Path) -> None:
+    archive = tmp_path / "umls.tar.gz"
+    archive.write_bytes(tar_gz({"notes": bytes(20_000_000), "train.txt": b"a"}))
+    with pytest.raises(InputError, match="more than the 1,000,000 bytes"):
+        unpack(archive, {"train": ("train.txt",)}, tmp_path / "into", most_bytes=1_000_000)
+
+
+def test_an_archive_of_too_many_members_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.data.unpack.MOST_MEMBERS", 3)
+    archive = tmp_path / "umls.tar.gz"
+    archive.write_bytes(tar_gz({f"{i}.txt": b"" for i in range(4)}))
+    with pytest.raises(InputError, match="more than 3 files"):
+        unpack(archive, {"0": ("0.txt",)}, tmp_path / "into", most_bytes=1_000_000)
+
+
+def test_an_extended_header_of_many_bytes_is_not_read_into_memory(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 40_000_000
+    archive = tmp_path / "umls.tar.gz"
+    archive.write_bytes(gzip.compress(header.tobuf() + bytes(40_000_000)))
+    tracemalloc.start()
+    with pytest.raises(InputError):
+        unpack(archive, {"0": ("0.txt",)}, tmp_path / "into", most_bytes=100_000_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4_000_000
+
+
+def test_a_redirection_from_https_to_http_is_refused() -> None:
+    source = Source("https://there/train.txt", None, None, "train.tsv")
+    with pytest.raises(InputError, match="is redirected to http://elsewhere"):
+        _refuse_plain_http(source, "http://elsewhere/train.txt")
+
+
+def test_every_source_is_encrypted_and_has_a_size_limit() -> None:
+    for rows in load_sources().values():
+        for row in rows:
+            assert row.url.startswith("https://")
+            assert 0 < row.limit < 10**10
 
 
 def test_every_source_is_an_archive_or_has_a_name_to_be_stored_under() -> None:

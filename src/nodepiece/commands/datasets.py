@@ -14,6 +14,8 @@ from nodepiece.commands.console import err, out, readable_bytes, say
 from nodepiece.commands.graphs import DataOption
 from nodepiece.errors import InputError
 
+ACTIONS = ("list", "fetch", "verify")
+
 if TYPE_CHECKING:
     from nodepiece.data.fetch import FetchProgress
     from nodepiece.data.inventory import BenchmarkStatus
@@ -33,6 +35,10 @@ def datasets(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON for other programs (list).")
     ] = False,
+    unchecked: Annotated[
+        bool,
+        typer.Option("--unchecked", help="Fetch also what has no published checksum."),
+    ] = False,
 ) -> None:
     """List the known benchmarks and where they were found, fetch some, or verify their files.
 
@@ -42,7 +48,12 @@ def datasets(
     """
     if action not in ACTIONS:
         raise InputError(f"unknown action {action!r}; it is one of {', '.join(ACTIONS)}")
-    ACTIONS[action](names or [], data, as_json)
+    if action == "fetch":
+        fetch(names or [], data, unchecked=unchecked)
+    elif action == "verify":
+        verify(names or [], data)
+    else:
+        list_all(names or [], data, as_json)
 
 
 def list_all(names: list[str], data: Path | None, as_json: bool) -> None:
@@ -115,7 +126,7 @@ def status_json(status: "BenchmarkStatus") -> dict[str, Any]:
     }
 
 
-def fetch(names: list[str], data: Path | None, as_json: bool) -> None:
+def fetch(names: list[str], data: Path | None, *, unchecked: bool) -> None:
     from nodepiece.data.benchmarks import benchmark_named, cache_folder
     from nodepiece.data.fetch import fetch_benchmark
 
@@ -123,7 +134,9 @@ def fetch(names: list[str], data: Path | None, as_json: bool) -> None:
         raise InputError("say what to fetch, such as: nodepiece datasets fetch fb15k-237")
     for name in [benchmark_named(name).name for name in names]:
         with DownloadProgress() as progress:
-            report = fetch_benchmark(name, into=data or cache_folder(), progress=progress.show)
+            report = fetch_benchmark(
+                name, into=data or cache_folder(), progress=progress.show, unchecked=unchecked
+            )
         if report.was_there:
             say(f"{name} is there already and unchanged: {report.folder}")
         else:
@@ -165,7 +178,7 @@ class DownloadProgress:
             self.said = line
 
 
-def verify(names: list[str], data: Path | None, as_json: bool) -> None:
+def verify(names: list[str], data: Path | None) -> None:
     from nodepiece.data.inventory import verify_benchmarks
 
     checks = verify_benchmarks(names, data)
@@ -182,6 +195,3 @@ def verify(names: list[str], data: Path | None, as_json: bool) -> None:
             f"{counts['changed'] + counts['missing']} of {len(checks)} files are not as published; "
             "fetch them again"
         )
-
-
-ACTIONS = {"list": list_all, "fetch": fetch, "verify": verify}

@@ -128,7 +128,9 @@ def _request_rest(
     announced = None
     try:
         with urllib.request.urlopen(request, timeout=timeout) as response:
+            _refuse_plain_http(source, response.url)
             start, announced = _begin(response, start)
+            _refuse_excess(source, partial, announced or 0)
             with on_disk(partial):
                 file = partial.open("ab" if start else "wb")
             with file:
@@ -140,6 +142,7 @@ def _request_rest(
                     report(file.tell(), announced, "")
                     if source.num_bytes is not None and file.tell() > source.num_bytes:
                         break  # too long already: the check will say so
+                    _refuse_excess(source, partial, file.tell())
         return Attempt(_size(partial), announced, None)
     except urllib.error.HTTPError as error:
         with error:
@@ -147,6 +150,25 @@ def _request_rest(
     except BROKEN as error:
         problem = str(getattr(error, "reason", error)) or type(error).__name__
         return Attempt(_size(partial), announced, problem)
+
+
+def _refuse_excess(source: Source, partial: Path, num_bytes: int) -> None:
+    """A file whose size is not known must end somewhere."""
+    if source.num_bytes is None and num_bytes > source.most_bytes:
+        partial.unlink(missing_ok=True)
+        raise InputError(
+            f"{source.url} has {num_bytes:,} bytes or more, and {source.most_bytes:,} at most were "
+            "expected; the download was removed: report it to the maintainers of nodepiece"
+        )
+
+
+def _refuse_plain_http(source: Source, url: str) -> None:
+    """Whoever is on the way could put anything in the place of what plain http brings."""
+    if source.url.startswith("https:") and not url.startswith("https:"):
+        raise InputError(
+            f"{source.url} is redirected to {url}, which is not encrypted; nothing was "
+            "downloaded: report it to the maintainers of nodepiece"
+        )
 
 
 def _begin(response: http.client.HTTPResponse, start: int) -> tuple[int, int | None]:

@@ -53,6 +53,7 @@ def fetch_benchmark(
     *,
     into: Path,
     progress: Callable[[FetchProgress], None],
+    unchecked: bool = False,
     sources: Mapping[str, tuple[Source, ...]] | None = None,
     patience: Patience | None = None,
 ) -> FetchReport:
@@ -60,7 +61,7 @@ def fetch_benchmark(
 
     Files arrive under `into`/.downloads and stay there when the command is interrupted, so that
     the next call goes on where this one stopped. A folder fetched before and unchanged since is
-    left as it is.
+    left as it is. A release without a published checksum is refused unless `unchecked`.
     """
     benchmark = benchmark_named(name)
     rows = (load_sources() if sources is None else sources)[name]
@@ -73,18 +74,29 @@ def fetch_benchmark(
             f"{folder} exists and was not fetched by this command; "
             "move it away, or fetch into another data folder"
         )
+    if not unchecked:
+        _refuse_unchecked(name, rows)
     downloads = into / DOWNLOADS / name
     arrived = {}
     for number, source in enumerate(rows, start=1):
         start = FetchProgress(name, source.file_name, number, len(rows), 0, source.num_bytes)
         report = partial(_report, progress, start)
         arrived[source] = _download_once(source, downloads, report, patience or Patience())
-    unchecked = tuple(source.url for source, file in arrived.items() if not file.is_checked)
+    not_checked = tuple(source.url for source, file in arrived.items() if not file.is_checked)
     with on_disk(folder):
-        _place(benchmark, arrived, folder, unchecked)
+        _place(benchmark, arrived, folder, not_checked)
         _remove_downloads(downloads, into)
     num_bytes = sum(file.num_bytes for file in arrived.values())
-    return FetchReport(name, folder, num_bytes, unchecked, was_there=False)
+    return FetchReport(name, folder, num_bytes, not_checked, was_there=False)
+
+
+def _refuse_unchecked(name: str, rows: tuple[Source, ...]) -> None:
+    missing = [source.url for source in rows if source.git_blob is None]
+    if missing:
+        raise InputError(
+            f"no checksum is published for {', '.join(missing)}, so the download of {name} cannot "
+            f"be checked; fetch it all the same with: nodepiece datasets fetch {name} --unchecked"
+        )
 
 
 def _report(
@@ -125,7 +137,7 @@ def _place(
     with atomic_folder(folder, marker=RECEIPT) as staging:
         for source, file in arrived.items():
             if source.stored_as is None:
-                _unpack_or_remove(file.path, benchmark, staging)
+                _unpack_or_remove(file.path, benchmark, staging, source.most_unpacked)
             else:
                 target = staging / source.stored_as
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -139,10 +151,10 @@ def _place(
         (staging / RECEIPT).write_text(json.dumps(receipt, indent=2) + "\n", encoding="utf-8")
 
 
-def _unpack_or_remove(archive: Path, benchmark: Benchmark, into: Path) -> None:
+def _unpack_or_remove(archive: Path, benchmark: Benchmark, into: Path, most_bytes: int) -> None:
     """An archive that cannot be used is not kept, so that the next call downloads it anew."""
     try:
-        unpack(archive, benchmark.layouts[0].files, into)
+        unpack(archive, benchmark.layouts[0].files, into, most_bytes=most_bytes)
     except InputError:
         archive.unlink()
         raise

@@ -11,6 +11,7 @@ from typing import IO, Any
 from nodepiece.data.unpack import ARCHIVE_SUFFIXES
 
 BLOCK = 1 << 20  # bytes read at a time
+DEFAULT_LIMIT = 100_000_000  # bytes of a file or of what an archive holds, unless its row says more
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,13 @@ class Source:
     git_blob: str | None  # what git calls the content; None: nobody has published a checksum
     num_bytes: int | None  # None: not known beforehand
     stored_as: str | None  # path in the benchmark's folder; None: an archive to unpack
+    most_bytes: int = DEFAULT_LIMIT  # accepted where num_bytes is not known
+    most_unpacked: int = DEFAULT_LIMIT  # bytes that all files of the archive may have together
+
+    @property
+    def limit(self) -> int:
+        """No more bytes than this are downloaded."""
+        return self.most_bytes if self.num_bytes is None else self.num_bytes
 
     @property
     def file_name(self) -> str:
@@ -35,9 +43,20 @@ class Source:
 def load_sources() -> dict[str, tuple[Source, ...]]:
     """Benchmark -> the files of its public release."""
     return {
-        name: tuple(Source(row["url"], row["git_blob"], row["bytes"], row["as"]) for row in rows)
+        name: tuple(_source(row) for row in rows)
         for name, rows in _load_json("sources.json").items()
     }
+
+
+def _source(row: Mapping[str, Any]) -> Source:
+    return Source(
+        row["url"],
+        row["git_blob"],
+        row["bytes"],
+        row["as"],
+        row.get("most_bytes", DEFAULT_LIMIT),
+        row.get("most_unpacked", DEFAULT_LIMIT),
+    )
 
 
 def load_checksums() -> Mapping[str, str]:

@@ -1,19 +1,23 @@
-"""Taking the expected files out of a downloaded archive, and nothing else."""
+"""Taking the expected files out of a downloaded archive, and nothing else, up to a stated size."""
 
 import gzip
+import io
 import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TypeVar
 
 from nodepiece.errors import InputError
 
+Entry = TypeVar("Entry")
+MOST_MEMBERS = 10_000  # of an archive; the largest known has some 30
+MOST_HEADER = 1 << 24  # bytes that tarfile may read at once: extended headers are kept in memory
 ARCHIVE_SUFFIXES = (".tar.gz", ".zip")
 DAMAGE = (
     tarfile.TarError,
@@ -21,6 +25,7 @@ DAMAGE = (
     gzip.BadGzipFile,
     zlib.error,
     EOFError,
+    ValueError,  # a header with impossible numbers
     RuntimeError,  # zipfile: encrypted, or a compression that it does not know
 )
 
@@ -31,23 +36,29 @@ class Member:
 
     path: PurePosixPath
     is_plain_file: bool
+    num_bytes: int  # unpacked, as the archive says; it yields no more
     open: Callable[[], IO[bytes] | None]
 
 
-def unpack(archive: Path, wanted: Mapping[str, tuple[str, ...]], into: Path) -> None:
+def unpack(
+    archive: Path, wanted: Mapping[str, tuple[str, ...]], into: Path, *, most_bytes: int
+) -> None:
     """Write one file for each part of `wanted` (part -> accepted names) below `into`.
 
     A member is the wanted file if its path ends in the name, so a folder around everything does
     not matter. Other members are left alone. An archive with any path that leads out of its
     folder is refused as a whole, as is a link or a device under a wanted name: nothing is written
-    by tarfile's or zipfile's own extraction.
+    by tarfile's or zipfile's own extraction. An archive that unpacks to more than `most_bytes`
+    is refused before anything is written.
     """
     try:
-        with _members(archive) as members:
+        with _members(archive, most_bytes) as members:
             for member in members:
                 _refuse_escape(archive, member.path)
-            for part, names in wanted.items():
-                name, member = _choose(archive, members, part, names)
+            chosen = [_choose(archive, members, part, names) for part, names in wanted.items()]
+            if sum(member.num_bytes for _, member in chosen) > most_bytes:
+                raise _too_large(archive, most_bytes)
+            for name, member in chosen:
                 target = into / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 source = member.open() if member.is_plain_file else None
@@ -65,27 +76,72 @@ def unpack(archive: Path, wanted: Mapping[str, tuple[str, ...]], into: Path) -> 
 
 
 @contextmanager
-def _members(archive: Path) -> Iterator[list[Member]]:
+def _members(archive: Path, most_bytes: int) -> Iterator[list[Member]]:
     if archive.suffix == ".zip":
         with zipfile.ZipFile(archive) as opened:
-            yield [_zip_member(opened, entry) for entry in opened.infolist()]
+            yield [_zip_member(opened, entry) for entry in _counted(archive, opened.infolist())]
     else:
-        with tarfile.open(archive, "r:gz") as opened_tar:
+        with (
+            BoundedGzip(archive, most_bytes) as content,
+            tarfile.open(fileobj=content, mode="r:") as opened_tar,
+        ):
             yield [
                 Member(
                     PurePosixPath(entry.name),
-                    entry.isreg(),
+                    entry.isreg() and not entry.issparse(),
+                    entry.size,
                     partial(opened_tar.extractfile, entry),
                 )
-                for entry in opened_tar.getmembers()
+                for entry in _counted(archive, opened_tar)
             ]
+
+
+class BoundedGzip(gzip.GzipFile):
+    """A compressed file that is read up to a number of bytes, and in pieces of a bounded size."""
+
+    def __init__(self, archive: Path, most_bytes: int) -> None:
+        super().__init__(archive, "rb")
+        self.archive, self.most_bytes = archive, most_bytes
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= MOST_HEADER:
+            raise _too_large(self.archive, self.most_bytes)
+        self._refuse_beyond(self.tell() + size)
+        return super().read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._refuse_beyond(offset)
+        return super().seek(offset, whence)
+
+    def _refuse_beyond(self, position: int) -> None:
+        if position > self.most_bytes + tarfile.RECORDSIZE:  # tarfile reads whole records
+            raise _too_large(self.archive, self.most_bytes)
+
+
+def _too_large(archive: Path, most_bytes: int) -> InputError:
+    return InputError(
+        f"{archive.name} unpacks to more than the {most_bytes:,} bytes that were expected; it was "
+        "not unpacked: report it to the maintainers of nodepiece"
+    )
+
+
+def _counted(archive: Path, entries: Iterable[Entry]) -> Iterator[Entry]:
+    for number, entry in enumerate(entries):
+        if number == MOST_MEMBERS:
+            raise InputError(
+                f"{archive.name} holds more than {MOST_MEMBERS:,} files; it was not unpacked: "
+                "report it to the maintainers of nodepiece"
+            )
+        yield entry
 
 
 def _zip_member(opened: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Member:
     # The upper half of external_attr is the Unix mode, 0 where the archiver did not set one.
     kind = (entry.external_attr >> 16) & 0o170000
     is_plain_file = not entry.is_dir() and kind in (0, 0o100000)
-    return Member(PurePosixPath(entry.filename), is_plain_file, partial(opened.open, entry))
+    return Member(
+        PurePosixPath(entry.filename), is_plain_file, entry.file_size, partial(opened.open, entry)
+    )
 
 
 def _refuse_escape(archive: Path, path: PurePosixPath) -> None:
