@@ -1,4 +1,4 @@
-"""What several tests share: one thread, where the public benchmarks are, whether there is a GPU."""
+"""What several tests share: one thread, where the public benchmarks are, an idle and a busy GPU."""
 
 import os
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 import numba
 import pytest
 import torch
+from tests.busy_gpu import OtherPrograms
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -24,6 +25,25 @@ def one_thread() -> Iterator[None]:
 def benchmark_data() -> Path:
     """The folder of public benchmarks; tests marked `data` are skipped without it."""
     return Path(os.environ["NODEPIECE_DATA"])
+
+
+@pytest.fixture(scope="session")
+def other_programs() -> Iterator[OtherPrograms]:
+    with OtherPrograms() as programs:
+        yield programs
+
+
+@pytest.fixture(autouse=True)
+def gpu_load(request: pytest.FixtureRequest) -> None:
+    """Other programs use the GPU, or not: every test marked `gpu` is run both ways."""
+    load = getattr(request, "param", None)  # tests without that mark have none
+    if load is not None:
+        request.getfixturevalue("other_programs").keep_busy(load == "busy")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("gpu"):
+        metafunc.parametrize("gpu_load", ["idle", "busy"], indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

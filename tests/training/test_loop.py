@@ -202,6 +202,15 @@ def test_the_same_tensors_give_the_same_bytes(tmp_path: Path) -> None:
     assert load_tensors(paths[0])[1] == header
 
 
+def test_a_step_is_recorded_anew_after_a_checkpoint_was_loaded(tmp_path: Path) -> None:
+    made = trainer()
+    made.run_epoch(0, lambda done, total: None)
+    save_checkpoint(tmp_path / "checkpoint", made, Progress(epoch=1), None)
+    made.recorded, made.num_warm_steps = [lambda: None], 3  # as it would be on CUDA
+    load_checkpoint(tmp_path / "checkpoint", made)
+    assert (made.recorded, made.num_warm_steps) == ([], 0)
+
+
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     save_checkpoint(path, trainer(), Progress(), None)

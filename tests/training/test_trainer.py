@@ -1,5 +1,6 @@
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from tests.training.tiny_models import EDGES, tiny_model
 
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.errors import InputError
+from nodepiece.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from nodepiece.training.distribution import Processes
 from nodepiece.training.links import link_trainer
 from nodepiece.training.settings import TrainingSettings
@@ -233,6 +235,56 @@ def test_a_step_is_recorded_even_where_every_epoch_has_one() -> None:
         made.run_epoch(epoch, lambda done, total: None)
     assert made.batches.num_batches == 1
     assert made.recorded
+
+
+def trainer_on_gpu(seed: int) -> Trainer[Any]:
+    """Of a model with dropout, so that every step draws from the generator."""
+    generator = torch.Generator("cuda").manual_seed(seed)
+    model = tiny_model(query_dropout=0.2, seed=seed).cuda()
+    settings = TrainingSettings(loss="cross-entropy", batch_size=1, learning_rate=0.01)
+    return link_trainer(model, EDGES.cuda(), settings, generator=generator)
+
+
+def weights_after(made: Trainer[Any], *epochs: int) -> dict[str, torch.Tensor]:
+    for epoch in epochs:
+        made.run_epoch(epoch, lambda done, total: None)
+    return {name: value.clone() for name, value in made.model.state_dict().items()}
+
+
+@pytest.mark.gpu
+def test_two_trainers_in_turns_do_what_each_does_alone() -> None:
+    alone = [weights_after(trainer_on_gpu(seed), 0, 1, 2) for seed in (0, 1)]
+    pair = [trainer_on_gpu(seed) for seed in (0, 1)]
+    in_turns = [[weights_after(made, epoch) for made in pair] for epoch in range(3)]
+    assert all(made.recorded for made in pair)
+    torch.testing.assert_close(in_turns[-1], alone)
+
+
+@pytest.mark.gpu
+def test_a_replayed_step_draws_from_the_seed_that_the_generator_has_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def weights(num_warm: int) -> list[dict[str, torch.Tensor]]:
+        monkeypatch.setattr("nodepiece.training.trainer.WARMUP_STEPS", num_warm)
+        made = trainer_on_gpu(0)
+        after_epochs = []
+        for epoch in range(3):
+            made.generator.manual_seed(epoch)
+            after_epochs.append(weights_after(made, epoch))
+        assert (not made.recorded) == (num_warm > 100)
+        return after_epochs
+
+    torch.testing.assert_close(weights(3), weights(1000))
+
+
+@pytest.mark.gpu
+def test_a_checkpoint_is_loaded_into_a_trainer_that_has_recorded_a_step(tmp_path: Path) -> None:
+    made = trainer_on_gpu(0)
+    weights_after(made, 0, 1)
+    save_checkpoint(tmp_path / "checkpoint", made, Progress(epoch=2), None)
+    expected = weights_after(made, 2)
+    load_checkpoint(tmp_path / "checkpoint", made)
+    torch.testing.assert_close(weights_after(made, 2), expected)
 
 
 class Pretended(Processes):

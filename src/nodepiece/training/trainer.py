@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -74,7 +74,7 @@ class Trainer(Generic[Batch]):
         self.model.train()
         self.set_rate(learning_rate(self.settings, epoch))
         if self.batches.start_epoch(generator=self.generator):
-            self.recorded, self.num_warm_steps = [], 0  # its shapes are no longer true
+            self.discard_recorded()  # its shapes are no longer true
         self.step_of_epoch.zero_()
         self.loss_sum.zero_()
         total = self.batches.num_batches
@@ -90,6 +90,10 @@ class Trainer(Generic[Batch]):
                 "training.learning_rate, or set training.clip_gradient = 1.0"
             )
         return mean_loss
+
+    def discard_recorded(self) -> None:
+        """Record the step anew, as what it reads or writes is elsewhere or has other shapes."""
+        self.recorded, self.num_warm_steps = [], 0
 
     def _agree(self) -> None:
         """Bring several processes to one loss, and to one state of what is not trained by steps."""
@@ -125,10 +129,17 @@ class Trainer(Generic[Batch]):
 
     def _step_aside(self) -> None:
         """A step outside of the default stream, as recording asks of those before it."""
-        self.stream.wait_stream(torch.cuda.current_stream())  # type: ignore[union-attr]
-        with torch.cuda.stream(self.stream):
+        with self._stream_aside() as stream, torch.cuda.stream(stream):
             self._step()
-        torch.cuda.current_stream().wait_stream(self.stream)  # type: ignore[arg-type]
+
+    @contextmanager
+    def _stream_aside(self) -> Iterator[torch.cuda.Stream]:
+        """Another stream, ordered after what the current one has and before what it gets later."""
+        current = torch.cuda.current_stream(self.device)
+        stream = cast(torch.cuda.Stream, self.stream)
+        stream.wait_stream(current)
+        yield stream
+        current.wait_stream(stream)
 
     def _record(self) -> None:
         """Nothing is done yet, it is only written down."""
@@ -141,9 +152,15 @@ class Trainer(Generic[Batch]):
         self.recorded = [compute.replay, self._average_gradients, update.replay]
 
     def _graph_of(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+        """A CUDA graph that does `work` when it is replayed.
+
+        PyTorch writes the seed and the offset of the generator to the device on the stream that
+        captures, and before every replay on the current one. So the replays wait for the capture:
+        its offset, 0, may otherwise arrive after theirs, and does while others use the GPU.
+        """
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
-        with torch.cuda.graph(graph):
+        with self._stream_aside() as stream, torch.cuda.graph(graph, stream=stream):
             work()
         return graph
 
