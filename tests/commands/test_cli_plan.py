@@ -1,5 +1,6 @@
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -26,6 +27,27 @@ def test_a_plan_for_a_graph_with_other_settings() -> None:
     assert shallow["parameters"] == 831 * 16 + 2 * content["sizes"]["num_relations"] * 16
     assert shallow["weights"] == 4 * shallow["parameters"]
     assert pieces["token_table"] == 831 * (20 * 6 + 12 * 4)
+
+
+def test_a_recipe_with_walks_is_planned_on_any_graph(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(
+        'extends = "fb15k-237-best"\ndataset = "countries"\n[tokenizer]\nnum_anchors = 60\n'
+        "[encoder]\ndim = 8\nhidden_dim = 8\n[walks]\nsteps = 2\nplain_steps = 1\n"
+    )
+    result = RUNNER.invoke(app, ["plan", str(recipe), "--json", "--device", "cpu"])
+    pieces, shallow = json.loads(result.stdout)["models"]
+    assert pieces["seconds"]["step"] > 0
+    assert shallow["seconds"]["step"] > 0
+
+
+def test_node_classification_without_its_files_asks_for_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("NODEPIECE_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = RUNNER.invoke(app, ["plan", "wd50k-10-paper", "--no-trial"])
+    assert "nodepiece datasets fetch" in str(result.exception)
 
 
 def test_times_are_told_where_they_were_tried() -> None:

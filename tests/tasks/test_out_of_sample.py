@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.tasks.couples import NAMES, couples, experiment
+from tests.tasks.couples import NAMES, couples
+from tests.tasks.newcomers import UNSEEN, lookup, settings, task, walking
 
-from nodepiece.data.out_of_sample import NamedTriple, OutOfSampleDataset, edges_of_unseen
+from nodepiece.data.out_of_sample import OutOfSampleDataset, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.row_vectors import averages_without_one, neighbour_sums
 from nodepiece.decoders.walks import WalkSettings
@@ -25,50 +26,6 @@ from nodepiece.tasks.out_of_sample import OutOfSample
 from nodepiece.tasks.runner import RunOptions, load_model, run_experiment
 from nodepiece.tasks.tokens import make_tokens
 from nodepiece.tokenizer.tokens import tokenize_by
-from nodepiece.training.settings import TrainingSettings
-
-# Two newcomers in each part; both towns and one partner each are seen.
-UNSEEN: dict[str, dict[str, tuple[NamedTriple, ...]]] = {
-    "valid": {
-        "v": (("v", "lives in", "town 0"), ("person 1", "married to", "v")),
-        "w": (("w", "lives in", "town 1"), ("w", "married to", "person 4")),
-    },
-    "test": {
-        "x": (
-            ("x", "lives in", "town 2"),
-            ("x", "lives in", "town 3"),
-            ("person 7", "married to", "x"),
-        ),
-        "y": (("y", "married to", "person 8"), ("person 8", "married to", "y")),
-    },
-}
-
-
-def settings(**changes: Any) -> Experiment:
-    base = experiment(epochs=2)
-    training = replace(base.training, **changes.pop("training", {}))
-    return replace(base, task="out-of-sample", training=training, **changes)
-
-
-def lookup(**training: Any) -> Experiment:
-    chosen = TrainingSettings(
-        loss="softplus", margin=0.0, num_negatives=1, mask_share=0.5, epochs=2, batch_size=16
-    )
-    base = settings()
-    encoder = replace(base.encoder, kind="lookup")
-    return replace(base, encoder=encoder, training=replace(chosen, **training))
-
-
-def walking(**training: Any) -> Experiment:
-    walks = WalkSettings(steps=2, plain_steps=3, vectors_alone=0.5)
-    return settings(training={"mask_share": 0.3} | training, walks=walks)
-
-
-def task(chosen: Experiment) -> OutOfSample:
-    graph = couples().train
-    dataset = OutOfSampleDataset("couples", graph, UNSEEN)
-    unseen = {split: edges_of_unseen(dataset, split) for split in UNSEEN}
-    return OutOfSample(chosen, "couples", graph, unseen)
 
 
 def run(folder: Path, chosen: Experiment, **options: Any) -> dict[str, Any] | None:

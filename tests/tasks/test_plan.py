@@ -1,41 +1,120 @@
 """What a plan says beforehand is what comes out."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.tasks import citizens, newcomers, professions
 from tests.tasks.couples import couples, experiment
 
+from nodepiece.decoders.walks import WalkSettings
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import num_parameters
 from nodepiece.settings import Experiment, load_experiment
+from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
-from nodepiece.tasks.plan import LIKELY_DISTANCE, Sizes, count_parameters, plan, shallow, sizes_of
-from nodepiece.tasks.tokens import NO_ANCHORS
+from nodepiece.tasks.node_classification import NodeClassification
+from nodepiece.tasks.plan import (
+    LIKELY_DISTANCE,
+    Sizes,
+    Subject,
+    assumed_subject,
+    count_parameters,
+    plan,
+    read_subject,
+    shallow,
+    sizes_of,
+)
+from nodepiece.tasks.runner import RunOptions, run_experiment
+from nodepiece.tasks.task import Task
 from nodepiece.tasks.trial import count_steps, seconds_to_rank, try_out
-from nodepiece.tokenizer.tokens import TokenTable, tokenize
-from nodepiece.tokenizer.vocabulary import fit_vocabulary
 from nodepiece.training.batches import QueryBatches
 
-EXPERIMENT = experiment()
+EXPERIMENT = experiment(epochs=1)
+WITH_LAYERS = replace(
+    experiment(epochs=1, hide_targets=True),
+    graph=GraphLayerSettings(layers=1),
+    walks=WalkSettings(steps=2, plain_steps=2),
+)
 WIKIKG2 = Sizes(2_500_604, 16_109_182, 535, 598_543)
+CPU = torch.device("cpu")
 
 
-def tokens(chosen: Experiment) -> TokenTable:
-    rng, graph = np.random.default_rng(0), couples().train
-    settings = NO_ANCHORS if chosen.encoder.kind == "lookup" else chosen.tokenizer
-    return tokenize(graph, fit_vocabulary(graph, settings, rng=rng), rng=rng)
+def links(chosen: Experiment) -> Task[Any]:
+    return LinkPrediction(chosen, couples())
 
 
-@pytest.mark.parametrize("kind", ["mlp", "gated-sum", "transformer", "lookup"])
-def test_parameters_are_those_of_the_model_but_for_distances(kind: str) -> None:
-    chosen = replace(EXPERIMENT, encoder=replace(EXPERIMENT.encoder, kind=kind))
-    table = tokens(chosen)
-    model = LinkPrediction(chosen, couples()).build_model(table)
+def with_encoder(kind: str) -> Experiment:
+    return replace(EXPERIMENT, encoder=replace(EXPERIMENT.encoder, kind=kind))
+
+
+def published(name: str) -> Subject:
+    """An experiment on ogbl-wikikg2, without its files."""
+    return assumed_subject(load_experiment(name), WIKIKG2)
+
+
+TASKS: dict[str, Task[Any]] = {
+    "links": links(EXPERIMENT),
+    "links with graph layers and walks": links(WITH_LAYERS),
+    "relations": links(experiment("relation-prediction", epochs=1)),
+    "gated sum": links(with_encoder("gated-sum")),
+    "transformer": links(with_encoder("transformer")),
+    "a vector for every node": links(with_encoder("lookup")),
+    "another graph": InductiveLinkPrediction(citizens.experiment(epochs=1), citizens.two_worlds()),
+    "classes": NodeClassification(professions.experiment(epochs=1), professions.professions()),
+    "unseen nodes": newcomers.task(newcomers.settings()),
+    "unseen nodes with walks": newcomers.task(newcomers.walking()),
+    "unseen nodes by their neighbours": newcomers.task(newcomers.lookup()),
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_parameters_are_those_of_the_run(name: str, tmp_path: Path) -> None:
+    metrics = run_experiment(TASKS[name], RunOptions(tmp_path / "run", CPU))
+    assert metrics is not None
+    assert plan(read_subject(TASKS[name])).parameters == metrics["parameters"]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_steps_of_every_task_are_timed(name: str) -> None:
+    duration = try_out(read_subject(TASKS[name]), CPU, rng=np.random.default_rng(0))
+    assert duration.step > 0
+    assert duration.num_steps >= TASKS[name].experiment.training.epochs
+
+
+@pytest.mark.parametrize("kind", ["mlp", "lookup"])
+def test_parameters_by_sizes_alone_differ_by_distances(kind: str) -> None:
+    subject = read_subject(links(with_encoder(kind)))
     surplus = 0
     if kind != "lookup":
-        surplus = (LIKELY_DISTANCE - int(table.distances.max())) * chosen.encoder.dim
-    assert count_parameters(chosen, sizes_of(couples())) == num_parameters(model) + surplus
+        farthest = int(subject.table.distances.max())
+        surplus = (LIKELY_DISTANCE - farthest) * EXPERIMENT.encoder.dim
+    assumed = assumed_subject(subject.experiment, subject.sizes)
+    assert count_parameters(assumed) == count_parameters(subject) + surplus
+
+
+def test_no_weight_is_allocated_to_count_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices: set[str] = set()
+
+    def note(model: torch.nn.Module) -> int:
+        devices.update(parameter.device.type for parameter in model.parameters())
+        return num_parameters(model)
+
+    monkeypatch.setattr("nodepiece.tasks.plan.num_parameters", note)
+    for task in TASKS.values():
+        count_parameters(read_subject(task))
+    assert devices == {"meta"}
+
+
+def test_a_vector_for_every_node_is_left_out_where_the_task_has_no_such_model() -> None:
+    assert shallow(read_subject(TASKS["another graph"])) is None
+    assert shallow(read_subject(TASKS["unseen nodes with walks"])) is None
+    beside = shallow(read_subject(TASKS["classes"]))
+    assert beside is not None
+    assert beside.experiment.encoder.kind == "lookup"
 
 
 def test_the_papers_parameters_up_to_special_rows() -> None:
@@ -44,11 +123,11 @@ def test_the_papers_parameters_up_to_special_rows() -> None:
     Six of the first are special tokens, of which we have two; we have a row for "no distance".
     With as many distances (0 to 22) ours are 602 fewer.
     """
-    published = (20_006 + 23 + 1_071) * 200 + (32 * 200 + 1) * 400 + (400 + 1) * 200 + 2
-    assert published == 6_860_602
+    theirs = (20_006 + 23 + 1_071) * 200 + (32 * 200 + 1) * 400 + (400 + 1) * 200 + 2
+    assert theirs == 6_860_602
     missing_distances = (22 - LIKELY_DISTANCE) * 200
-    found = count_parameters(load_experiment("wikikg2-paper"), WIKIKG2) + missing_distances
-    assert found == 6_860_000 == published - 4 * 200 + 200 - 2
+    found = count_parameters(published("wikikg2-paper")) + missing_distances
+    assert found == 6_860_000 == theirs - 4 * 200 + 200 - 2
 
 
 @pytest.mark.parametrize(
@@ -64,13 +143,15 @@ def test_the_papers_parameters_up_to_special_rows() -> None:
     ],
 )
 def test_the_rows_of_the_papers_table_have_its_sizes(name: str, millions: float) -> None:
-    found = count_parameters(load_experiment(name), WIKIKG2) / 1e6
+    found = count_parameters(published(name)) / 1e6
     assert found == pytest.approx(millions, abs=max(0.05, 0.002 * millions))
 
 
 def test_a_vector_for_every_node_takes_more_of_everything_but_tokens() -> None:
-    chosen = load_experiment("wikikg2-paper")
-    pieces, lookup = plan(chosen, WIKIKG2), plan(shallow(chosen), WIKIKG2)
+    subject = published("wikikg2-paper")
+    beside = shallow(subject)
+    assert beside is not None
+    pieces, lookup = plan(subject), plan(beside)
     assert lookup.parameters > 70 * pieces.parameters
     assert lookup.training > 3 * pieces.training
     assert pieces.token_table == 2_500_604 * (20 * 6 + 12 * 4)
@@ -81,10 +162,10 @@ def test_a_vector_for_every_node_takes_more_of_everything_but_tokens() -> None:
 def test_the_number_of_steps_is_that_of_the_batches(loss: str) -> None:
     chosen = experiment(loss=loss, epochs=3)
     task = LinkPrediction(chosen, couples())
-    model = task.build_model(tokens(chosen))
+    model = task.build_model(read_subject(task).table)
     trainer = task.make_trainer(model, generator=torch.Generator())
     assert isinstance(trainer.batches, QueryBatches) == (loss == "cross-entropy")
-    assert count_steps(chosen, sizes_of(couples())) == 3 * trainer.batches.num_batches
+    assert count_steps(chosen, sizes_of(task)) == 3 * trainer.batches.num_batches
 
 
 @pytest.mark.parametrize("loss", ["cross-entropy", "self-adversarial"])
@@ -94,13 +175,12 @@ def test_a_trial_times_every_stage(
 ) -> None:
     monkeypatch.setattr("nodepiece.tasks.trial.TRIAL_NODES", 300)
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3, num_test_facts=10)
-    chosen = experiment(loss=loss)
-    chosen = shallow(chosen) if is_shallow else chosen
-    rng = np.random.default_rng(0)
-    duration = try_out(chosen, sizes, torch.device("cpu"), rng=rng)
+    chosen = with_encoder("lookup") if is_shallow else EXPERIMENT
+    chosen = replace(chosen, training=replace(chosen.training, loss=loss))
+    duration = try_out(assumed_subject(chosen, sizes), CPU, rng=np.random.default_rng(0))
     assert (duration.tokenizing > 0) == (not is_shallow)
     assert duration.step > 0
-    assert duration.ranking > 0
+    assert duration.ranking is not None and duration.ranking > 0
     assert duration.training == duration.step * duration.num_steps
 
 
@@ -114,7 +194,7 @@ def test_ranking_is_timed_among_the_nodes_and_facts_that_the_experiment_asks_for
     def seconds(**evaluation: object) -> float:
         judged = replace(EXPERIMENT.evaluation, **evaluation)  # type: ignore[arg-type]
         chosen, rng = replace(EXPERIMENT, evaluation=judged), np.random.default_rng(0)
-        return seconds_to_rank(chosen, sizes, torch.device("cpu"), rng=rng)
+        return seconds_to_rank(chosen, sizes, CPU, rng=rng)
 
     # Ten times 100 nodes are encoded in 10 s; 64 queries take 1 s, ten times that among all.
     assert seconds(candidates="given") == pytest.approx(10 + 2)
@@ -125,5 +205,5 @@ def test_ranking_is_timed_among_the_nodes_and_facts_that_the_experiment_asks_for
 def test_weights_of_facts_are_counted() -> None:
     chosen = load_experiment("wikikg2-paper")
     without = replace(chosen, training=replace(chosen.training, subsampling=False))
-    surplus = plan(chosen, WIKIKG2).training - plan(without, WIKIKG2).training
-    assert surplus == 2 * 4 * WIKIKG2.num_facts
+    with_weights, plain = (assumed_subject(each, WIKIKG2) for each in (chosen, without))
+    assert plan(with_weights).training - plan(plain).training == 2 * 4 * WIKIKG2.num_facts

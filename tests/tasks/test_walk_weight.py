@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from tests.tasks import citizens
 from tests.tasks.couples import couples, experiment
-from tests.tasks.test_out_of_sample import settings, task
+from tests.tasks.newcomers import settings, task
 
 from nodepiece.data.out_of_sample import UnseenEdges
 from nodepiece.decoders.walks import Walks, WalkSettings

@@ -14,8 +14,7 @@ from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
-    from nodepiece.settings import Experiment
-    from nodepiece.tasks.plan import Plan, Sizes
+    from nodepiece.tasks.plan import Plan, Subject
     from nodepiece.tasks.trial import Duration
 
 
@@ -35,15 +34,18 @@ def plan(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: encoder.dim=100."),
     ] = None,
     no_trial: Annotated[
-        bool, typer.Option("--no-trial", help="Sizes only: no steps are run to tell the time.")
+        bool,
+        typer.Option(
+            "--no-trial", help="Parameters and memory only: no steps are run to tell the time."
+        ),
     ] = False,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
     """Say what a model will take: parameters, memory on host and device, time.
 
-    For the experiment, or for the defaults on GRAPH, and beside it for a model with a vector of
-    the same size for every node. Times are from a few steps on this machine.
+    For the experiment of any task, or for the defaults on GRAPH, and beside it for a model with a
+    vector of the same size for every node. Times are from a few steps on this machine.
     """
     import numpy as np
 
@@ -52,63 +54,63 @@ def plan(
     from nodepiece.tasks.train import choose_device
     from nodepiece.tasks.trial import try_out
 
-    experiment, sizes = open_source(source, overrides or [], data)
+    subject = open_source(source, overrides or [], data)
     chosen = choose_device(device)
     plans, durations = [], []
-    both = (
-        [experiment] if experiment.encoder.kind == "lookup" else [experiment, shallow(experiment)]
-    )
-    for each in both:
-        plans.append(plan_for(each, sizes))
+    is_shallow = subject.experiment.encoder.kind == "lookup"
+    for each in (subject, None if is_shallow else shallow(subject)):
+        if each is None:
+            continue
+        plans.append(plan_for(each))
         if not no_trial:
             with stage(f"a few steps: {plans[-1].kind}"):
-                durations.append(try_out(each, sizes, chosen, rng=np.random.default_rng(0)))
+                durations.append(try_out(each, chosen, rng=np.random.default_rng(0)))
     if as_json:
-        typer.echo(json.dumps(to_json(experiment, sizes, plans, durations), indent=2))
+        typer.echo(json.dumps(to_json(subject, plans, durations), indent=2))
     else:
-        out.print(sizes_line(experiment, sizes))
+        out.print(sizes_line(subject))
         out.print(plan_table(plans, durations))
 
 
-def open_source(source: str, overrides: list[str], data: Path | None) -> "tuple[Experiment, Sizes]":
-    """The experiment and the sizes of its graph; those of a benchmark are known without files."""
+def open_source(source: str, overrides: list[str], data: Path | None) -> "Subject":
+    """The experiment on its graph.
+
+    For link prediction on a benchmark whose files are not here, its known sizes do.
+    """
     from nodepiece.data.benchmarks import BENCHMARKS
     from nodepiece.recipes import experiment_names
     from nodepiece.settings import Experiment, load_experiment, with_overrides
-    from nodepiece.tasks.plan import Sizes
+    from nodepiece.tasks.plan import LINK_TASKS, Sizes, assumed_subject, read_subject
+    from nodepiece.tasks.task_names import task_of
 
     if source in experiment_names() or Path(source).suffix == ".toml":
         experiment = load_experiment(source, overrides)
     else:
         experiment = with_overrides(Experiment(name="plan", dataset=source), overrides)
-    if experiment.task not in ("link-prediction", "relation-prediction"):
-        raise InputError(
-            f"{source} is for {experiment.task}, and plans are for link prediction alone; a run of "
-            f"one epoch says what it takes: nodepiece train {source} --set training.epochs=1"
-        )
     try:
-        return experiment, read_sizes(experiment.dataset, data)
+        task = task_of(experiment).open(experiment, data)
     except InputError:
         known = BENCHMARKS.get(experiment.dataset)
         if not known or not known.num_nodes or not {"train", "test"} <= set(known.sizes):
             raise
+        if experiment.task not in LINK_TASKS:
+            raise
         facts = known.sizes["train"], known.num_relations, known.sizes["test"]
-        return experiment, Sizes(known.num_nodes, *facts)
+        return assumed_subject(experiment, Sizes(known.num_nodes, *facts))
+    return read_subject(task)
 
 
-def read_sizes(source: str, data: Path | None) -> "Sizes":
-    from nodepiece.data.open import open_dataset
-    from nodepiece.tasks.plan import sizes_of
+def sizes_line(subject: "Subject") -> str:
+    from nodepiece.tasks.plan import LIKELY_DISTANCE
 
-    dataset = open_dataset(source, data=data)
-    return sizes_of(dataset)
-
-
-def sizes_line(experiment: "Experiment", sizes: "Sizes") -> str:
-    return (
-        f"{experiment.dataset}: {sizes.num_nodes:,} nodes, {sizes.num_facts:,} facts, "
+    sizes = subject.sizes
+    line = (
+        f"{subject.experiment.dataset}: {sizes.num_nodes:,} nodes, {sizes.num_facts:,} facts, "
         f"{sizes.num_relations:,} relations"
     )
+    if subject.is_real:
+        return line
+    return f"{line}; without its files, anchors are taken to be up to {LIKELY_DISTANCE} hops away"
 
 
 def plan_table(plans: "list[Plan]", durations: "list[Duration]") -> Table:
@@ -132,7 +134,9 @@ def plan_table(plans: "list[Plan]", durations: "list[Duration]") -> Table:
         table.add_row("time for a step", *(f"{1000 * each.step:,.1f} ms" for each in durations))
         table.add_row("steps", *(f"{each.num_steps:,}" for each in durations))
         table.add_row("time to train", *(readable_time(each.training) for each in durations))
-        table.add_row("time to rank the test facts", *(readable_time(d.ranking) for d in durations))
+        ranking = [each.ranking for each in durations if each.ranking is not None]
+        if ranking:
+            table.add_row("time to rank the test facts", *map(readable_time, ranking))
     return table
 
 
@@ -145,15 +149,15 @@ def readable_time(seconds: float) -> str:
 
 
 def to_json(
-    experiment: "Experiment", sizes: "Sizes", plans: "list[Plan]", durations: "list[Duration]"
+    subject: "Subject", plans: "list[Plan]", durations: "list[Duration]"
 ) -> dict[str, object]:
     models = []
     for number, each in enumerate(plans):
         times = {"seconds": durations[number].to_json()} if durations else {}
         models.append({**each.to_json(), **times})
     return {
-        "experiment": experiment.name,
-        "dataset": experiment.dataset,
-        "sizes": dict(vars(sizes)),
+        "experiment": subject.experiment.name,
+        "dataset": subject.experiment.dataset,
+        "sizes": dict(vars(subject.sizes)),
         "models": models,
     }

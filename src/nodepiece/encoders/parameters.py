@@ -22,7 +22,8 @@ def phases(num_rows: int, dim: int, *, generator: torch.Generator) -> nn.Paramet
 
 def linear(num_in: int, num_out: int, *, generator: torch.Generator) -> nn.Linear:
     """nn.Linear with its usual initialization, but from `generator`."""
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, num_in, num_out)  # type: ignore[no-untyped-call]
+    device = torch.get_default_device()  # skip_init alone would allocate on the CPU
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, num_in, num_out, device=device)  # type: ignore[no-untyped-call]
     bound = 1 / math.sqrt(num_in)
     with torch.no_grad():
         layer.weight.uniform_(-bound, bound, generator=generator)

@@ -1,22 +1,27 @@
 """What an experiment will take, before it is run: parameters and memory.
 
-Parameters are counted on the model itself, made for a single node; memory is added up from the
-arrays that exist at the same time. What is not counted: the program and its libraries, some 0.4 GB
-on the host, and as much again on a GPU.
+Parameters are those of the model that the task builds, on its graph and its tokens; no weight is
+allocated for it. Memory is added up from the arrays of link prediction that exist at the same time.
+Not counted: what graph layers and walks hold during a step, and the program and its libraries,
+some 0.4 GB on the host and as much again on a GPU.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from nodepiece.data.dataset import Dataset
-from nodepiece.decoders.link_model import LinkModel
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.encoders.parameters import num_parameters
-from nodepiece.graph.knowledge_graph import with_inverses
+from nodepiece.errors import InputError
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
-from nodepiece.tasks.tokens import NO_ANCHORS, build_nodes
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.out_of_sample import check_settings as check_out_of_sample
+from nodepiece.tasks.task import Task
+from nodepiece.tasks.tokens import settings_of, tokenize_for
 from nodepiece.tokenizer.context import RelationSets
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import TokenTable
@@ -25,12 +30,13 @@ from nodepiece.tokenizer.vocabulary import Vocabulary
 BYTES_PER_PARAMETER = 16  # the number, its gradient, and the two means that Adam keeps
 BYTES_PER_FACT = 28  # head, relation and tail; an edge at each end
 TOKENIZER_ROOM = 1.8  # times the token table: what the search holds besides
-LIKELY_DISTANCE = 10  # hops to the farthest anchor: how many distances are embedded
+LIKELY_DISTANCE = 10  # hops to the farthest anchor, where there is no graph to measure them in
+LINK_TASKS = ("link-prediction", "relation-prediction")
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a plan must know of a graph."""
+    """What memory and time depend on."""
 
     num_nodes: int
     num_facts: int  # to learn from
@@ -39,14 +45,50 @@ class Sizes:
     num_queries: int | None = None  # pairs of head and relation, inverses too; None: unknown
 
 
-def sizes_of(dataset: Dataset) -> Sizes:
-    head, relation, _ = with_inverses(dataset.train).T
-    queries = np.sort(head.astype(np.int64) * (2 * dataset.train.num_relations) + relation)
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What a plan is made for: a task, its tokens and its sizes."""
+
+    task: Task[Any]
+    table: TokenTable
+    sizes: Sizes
+    is_real: bool  # False: only the sizes are known; facts and tokens are random
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.task.experiment
+
+
+def read_subject(task: Task[Any]) -> Subject:
+    """An opened task, tokenized as it will be for training."""
+    return Subject(task, tokenize_for(task.experiment, task.graph), sizes_of(task), is_real=True)
+
+
+def assumed_subject(experiment: Experiment, sizes: Sizes) -> Subject:
+    """Link prediction on a graph whose sizes are known and whose facts are not."""
+    # No parameter depends on the number of nodes, but for those of a vector for every node.
+    num_rows = sizes.num_nodes if experiment.encoder.kind == "lookup" else 1
+    table = table_of(experiment, sizes, num_rows, rng=np.random.default_rng(0))
+    graph = KnowledgeGraph(np.empty((0, 3), np.int32), sizes.num_nodes, sizes.num_relations)
+    return Subject(task_on(experiment, graph), table, sizes, is_real=False)
+
+
+def task_on(experiment: Experiment, graph: KnowledgeGraph) -> LinkPrediction:
+    """Link prediction on this graph, with no facts to validate and test."""
+    none = np.empty((0, 3), np.int32)
+    return LinkPrediction(experiment, Dataset(experiment.dataset, graph, none, none, {}))
+
+
+def sizes_of(task: Task[Any]) -> Sizes:
+    graph = task.graph
+    head, relation, _ = with_inverses(graph).T
+    queries = np.sort(head.astype(np.int64) * (2 * graph.num_relations) + relation)
+    num_test_facts = len(task.dataset.test) if isinstance(task, LinkPrediction) else 0
     return Sizes(
-        dataset.num_nodes,
-        dataset.train.num_triples,
-        dataset.train.num_relations,
-        len(dataset.test),
+        graph.num_nodes,
+        graph.num_triples,
+        graph.num_relations,
+        num_test_facts,
         num_queries=int((np.diff(queries, prepend=-1) > 0).sum()),
     )
 
@@ -67,11 +109,11 @@ class Plan:
         return dict(vars(self))
 
 
-def plan(experiment: Experiment, sizes: Sizes) -> Plan:
-    """For the model of an experiment, on a graph of these sizes."""
-    settings = tokens_of(experiment)
-    parameters = count_parameters(experiment, sizes)
-    table = sizes.num_nodes * row_bytes(settings)
+def plan(subject: Subject) -> Plan:
+    """For the model of an experiment on its graph."""
+    experiment, sizes = subject.experiment, subject.sizes
+    parameters = count_parameters(subject)
+    table = sizes.num_nodes * row_bytes(settings_of(experiment))
     weights, edges = 4 * parameters, edge_bytes(experiment) * sizes.num_facts
     trained = BYTES_PER_PARAMETER * parameters
     if experiment.training.validate_every:
@@ -89,14 +131,20 @@ def plan(experiment: Experiment, sizes: Sizes) -> Plan:
     )
 
 
-def shallow(experiment: Experiment) -> Experiment:
-    """The same with a vector of the same size for every node."""
-    lookup = EncoderSettings(kind="lookup", dim=experiment.encoder.dim)
-    return replace(experiment, encoder=lookup)
-
-
-def tokens_of(experiment: Experiment) -> TokenizerSettings:
-    return NO_ANCHORS if experiment.encoder.kind == "lookup" else experiment.tokenizer
+def shallow(subject: Subject) -> Subject | None:
+    """The same with a vector of the same size for every node; None where the task has no such."""
+    lookup = EncoderSettings(kind="lookup", dim=subject.experiment.encoder.dim)
+    experiment = replace(subject.experiment, encoder=lookup)
+    if experiment.task == "inductive-link-prediction":
+        return None
+    if experiment.task == "out-of-sample":
+        try:
+            check_out_of_sample(experiment)
+        except InputError:
+            return None
+    if not subject.is_real:
+        return assumed_subject(experiment, subject.sizes)
+    return read_subject(replace(cast(Any, subject.task), experiment=experiment))
 
 
 def row_bytes(settings: TokenizerSettings) -> int:
@@ -104,31 +152,17 @@ def row_bytes(settings: TokenizerSettings) -> int:
     return 6 * settings.anchors_per_node + 4 * settings.relations_per_node
 
 
-def count_parameters(experiment: Experiment, sizes: Sizes) -> int:
-    """Exact, but for how many distances there will be."""
-    table = table_of(experiment, sizes, num_nodes=1, rng=np.random.default_rng(0))
-    model = empty_model(experiment, sizes, table)
-    missing = sizes.num_nodes - 1 if experiment.encoder.kind == "lookup" else 0
-    return num_parameters(model) + missing * experiment.encoder.dim
-
-
-def empty_model(experiment: Experiment, sizes: Sizes, table: TokenTable) -> LinkModel:
-    generator = torch.Generator().manual_seed(experiment.seed)
-    return LinkModel(
-        build_nodes(experiment, table, generator=generator),
-        torch.zeros(0, 3, dtype=torch.int64),
-        2 * sizes.num_relations,
-        experiment.decoder,
-        experiment.graph,
-        generator=generator,
-    )
+def count_parameters(subject: Subject) -> int:
+    """Those of the model that the task builds; exact where its graph has been read."""
+    with torch.device("meta"):  # shapes without memory
+        return num_parameters(subject.task.build_model(subject.table))
 
 
 def table_of(
     experiment: Experiment, sizes: Sizes, num_nodes: int, *, rng: np.random.Generator
 ) -> TokenTable:
     """Tokens at random, as many as the graph would have for so many nodes."""
-    settings = tokens_of(experiment)
+    settings = settings_of(experiment)
     num_anchors = settings.anchors_in(sizes.num_nodes)
     num_relations, k = 2 * sizes.num_relations, settings.anchors_per_node
     vocabulary = Vocabulary(

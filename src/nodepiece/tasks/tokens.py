@@ -18,14 +18,21 @@ NO_ANCHORS = TokenizerSettings(anchors_per_node=0, relations_per_node=1)
 
 
 def make_tokens(experiment: Experiment, graph: KnowledgeGraph, folder: Path) -> TokenTable:
-    """The tokens of all nodes, kept in the run folder; hardly any for the shallow baseline."""
-    rng = np.random.default_rng(experiment.seed)
-    is_shallow = experiment.encoder.kind == "lookup"
-    settings = NO_ANCHORS if is_shallow else experiment.tokenizer
-    vocabulary = fit_vocabulary(graph, settings, rng=rng)
-    table = tokenize(graph, vocabulary, rng=rng)
+    """The tokens of all nodes, kept in the run folder."""
+    table = tokenize_for(experiment, graph)
     save_tokens(table, folder / "vocabulary")
     return table
+
+
+def tokenize_for(experiment: Experiment, graph: KnowledgeGraph) -> TokenTable:
+    """The tokens of all nodes; hardly any for the shallow baseline. The seed decides them."""
+    rng = np.random.default_rng(experiment.seed)
+    return tokenize(graph, fit_vocabulary(graph, settings_of(experiment), rng=rng), rng=rng)
+
+
+def settings_of(experiment: Experiment) -> TokenizerSettings:
+    """Those of the experiment; a vector for every node needs no anchors."""
+    return NO_ANCHORS if experiment.encoder.kind == "lookup" else experiment.tokenizer
 
 
 def build_nodes(

@@ -1,19 +1,32 @@
-"""How long an experiment will take, from a few steps on tokens and facts at random."""
+"""How long an experiment will take, from a few steps of its own training.
+
+The steps are those of the task on its graph. Where only sizes are known, or link prediction has a
+large graph, they are on random facts and tokens, and time that grows with the nodes is prolonged.
+"""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from statistics import median
 from time import perf_counter
 
 import numpy as np
 import torch
 
-from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
-from nodepiece.tasks.plan import Sizes, empty_model, nodes_in_step, table_of
+from nodepiece.tasks.plan import (
+    LINK_TASKS,
+    Sizes,
+    Subject,
+    nodes_in_step,
+    sizes_of,
+    table_of,
+    task_on,
+)
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
-from nodepiece.training.links import link_trainer
 
 TRIAL_NODES = 50_000  # where the time of a step does not depend on how many there are
 TRIAL_STEPS = 5  # on a GPU the first ones warm up and the step is recorded
@@ -28,30 +41,33 @@ class Duration:
     tokenizing: float
     step: float
     num_steps: int
-    ranking: float  # of the test facts; validation is not counted
+    ranking: float | None  # of the test facts; validation is not counted; None: not estimated
 
     @property
     def training(self) -> float:
         return self.step * self.num_steps
 
-    def to_json(self) -> dict[str, float]:
+    def to_json(self) -> dict[str, float | None]:
         return {**vars(self), "training": self.training}
 
 
-def try_out(
-    experiment: Experiment, sizes: Sizes, device: torch.device, *, rng: np.random.Generator
-) -> Duration:
-    is_shallow = experiment.encoder.kind == "lookup"
-    return Duration(
-        tokenizing=0.0 if is_shallow else seconds_to_tokenize(experiment.tokenizer, sizes, rng=rng),
-        step=seconds_a_step(experiment, sizes, device, rng=rng),
-        num_steps=count_steps(experiment, sizes),
-        ranking=seconds_to_rank(experiment, sizes, device, rng=rng),
-    )
+def try_out(subject: Subject, device: torch.device, *, rng: np.random.Generator) -> Duration:
+    """A few steps of training and, for link prediction, a few ranks."""
+    experiment, sizes = subject.experiment, subject.sizes
+    is_shallow, is_links = experiment.encoder.kind == "lookup", experiment.task in LINK_TASKS
+    tokenizing = 0.0 if is_shallow else seconds_to_tokenize(experiment.tokenizer, sizes, rng=rng)
+    if subject.is_real and not (is_links and sizes.num_nodes > TRIAL_NODES):
+        step, steps_per_epoch = time_steps(subject, device)
+        num_steps = experiment.training.epochs * steps_per_epoch
+    else:
+        step = seconds_a_step(experiment, sizes, device, rng=rng)
+        num_steps = count_steps(experiment, sizes)
+    ranking = seconds_to_rank(experiment, sizes, device, rng=rng) if is_links else None
+    return Duration(tokenizing, step, num_steps, ranking)
 
 
 def count_steps(experiment: Experiment, sizes: Sizes) -> int:
-    """Against all at most, where nobody counted the queries: one may have several answers."""
+    """Of link prediction; against all at most, where nobody counted the queries."""
     training, num_items = experiment.training, 2 * sizes.num_facts
     if training.is_against_all and sizes.num_queries is not None:
         num_items = sizes.num_queries
@@ -63,46 +79,69 @@ def seconds_a_step(
     experiment: Experiment, sizes: Sizes, device: torch.device, *, rng: np.random.Generator
 ) -> float:
     """Measured where its time does not depend on the nodes; else on two sizes, and prolonged."""
-    training = experiment.training
-    grows = experiment.encoder.kind == "lookup" or training.is_against_all
+    training, graph, walks = experiment.training, experiment.graph, experiment.walks
+    is_lookup = experiment.encoder.kind == "lookup"
+    takes_all = training.is_against_all or graph.layers > 0 or walks.steps > 0
     small = min(sizes.num_nodes, max(TRIAL_NODES, 2 * nodes_in_step(experiment, sizes)))
-    if training.is_against_all:
+    if takes_all:
         small = min(sizes.num_nodes, TRIAL_NODES)
-    if not grows or small == sizes.num_nodes:
-        return time_steps(experiment, sizes, small, device, rng=rng)
+    if not (is_lookup or takes_all) or small == sizes.num_nodes:
+        return time_steps(random_subject(experiment, sizes, small, rng=rng), device)[0]
     half, whole = (
-        time_steps(experiment, sizes, num_nodes, device, rng=rng)
+        time_steps(random_subject(experiment, sizes, num_nodes, rng=rng), device)[0]
         for num_nodes in (small // 2, small)
     )
     slope = max(0.0, whole - half) / (small - small // 2)
     return whole + slope * (sizes.num_nodes - small)
 
 
-def time_steps(
-    experiment: Experiment,
-    sizes: Sizes,
-    num_nodes: int,
-    device: torch.device,
-    *,
-    rng: np.random.Generator,
-) -> float:
-    """The mean of a few steps after as many that do not count."""
-    settings = replace(experiment.training, epochs=2, warmup_epochs=0)
-    if not settings.is_against_all:
-        settings = replace(settings, steps_per_epoch=TRIAL_STEPS)
-    model = empty_model(experiment, sizes, table_of(experiment, sizes, num_nodes, rng=rng))
-    num_facts = min(sizes.num_facts, TRIAL_STEPS * settings.batch_size // 2)
+def random_subject(
+    experiment: Experiment, sizes: Sizes, num_nodes: int, *, rng: np.random.Generator
+) -> Subject:
+    """Link prediction on fewer nodes: random tokens, and random facts of the same density."""
+    task = task_on(experiment, random_graph(sizes, num_nodes, rng=rng))
+    table = table_of(experiment, sizes, num_nodes, rng=rng)
+    return Subject(task, table, sizes_of(task), is_real=False)
+
+
+def random_graph(sizes: Sizes, num_nodes: int, *, rng: np.random.Generator) -> KnowledgeGraph:
+    num_facts = max(1, round(num_nodes / sizes.num_nodes * sizes.num_facts))
     limits = (num_nodes, sizes.num_relations, num_nodes)
-    triples = np.stack([rng.integers(limit, size=num_facts) for limit in limits], axis=1)
-    edges = with_inverses(KnowledgeGraph(triples.astype(np.int32), num_nodes, limits[1]))
+    facts = np.stack([rng.integers(limit, size=num_facts) for limit in limits], axis=1)
+    return KnowledgeGraph(facts.astype(np.int32), num_nodes, sizes.num_relations)
+
+
+class Enough(Exception):
+    """Raised between two steps to end a trial."""
+
+
+def time_steps(subject: Subject, device: torch.device) -> tuple[float, int]:
+    """The median of a few steps after as many that do not count, and the steps of an epoch."""
+    task, table, num_steps = subject.task, subject.table, 0
     generator = torch.Generator(device).manual_seed(0)
-    trainer = link_trainer(
-        model.to(device), torch.tensor(edges).to(device), settings, generator=generator
-    )
-    trainer.run_epoch(0, lambda done, total: None)
-    start = perf_counter()
-    trainer.run_epoch(1, lambda done, total: None)  # ends when the device has done it
-    return (perf_counter() - start) / trainer.batches.num_batches
+    model = task.build_model(table).to(device)
+    trainer = task.make_trainer(model, generator=generator)
+    instants: list[float] = []
+    seconds: list[float] = []
+
+    def note(done: int, total: int) -> None:
+        nonlocal num_steps
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        num_steps = total
+        instants.append(perf_counter())
+        seconds.append(instants[-1] - instants[-2])
+        if len(seconds) == 2 * TRIAL_STEPS:
+            raise Enough
+
+    epoch = 0
+    with suppress(Enough):
+        while True:
+            task.before_epoch(model, table, epoch, generator=generator)
+            instants.append(perf_counter())
+            trainer.run_epoch(epoch, note)
+            epoch += 1
+    return median(seconds[TRIAL_STEPS:]), num_steps
 
 
 def seconds_to_rank(
@@ -113,8 +152,8 @@ def seconds_to_rank(
     Vectors of some nodes, then scores and comparisons of a few queries, each prolonged.
     """
     num_nodes, settings = min(sizes.num_nodes, TRIAL_NODES), experiment.evaluation
-    model = empty_model(experiment, sizes, table_of(experiment, sizes, num_nodes, rng=rng))
-    model = model.to(device).eval()
+    subject = random_subject(experiment, sizes, num_nodes, rng=rng)
+    model = subject.task.build_model(subject.table).to(device).eval()
     queries = torch.zeros(TRIAL_QUERIES, dtype=torch.int64, device=device)
     given = torch.tensor(rng.integers(num_nodes, size=(TRIAL_QUERIES, 1 + GIVEN_NEGATIVES)))
     given = given.to(device)
@@ -149,12 +188,8 @@ def seconds_to_tokenize(
     settings: TokenizerSettings, sizes: Sizes, *, rng: np.random.Generator
 ) -> float:
     """On a graph of the same density at random: edges times anchors a node is what counts."""
-    num_nodes = min(sizes.num_nodes, TRIAL_NODES)
-    share = num_nodes / sizes.num_nodes
-    num_facts = max(1, round(share * sizes.num_facts))
-    limits = (num_nodes, sizes.num_relations, num_nodes)
-    triples = np.stack([rng.integers(limit, size=num_facts) for limit in limits], axis=1)
-    graph = KnowledgeGraph(triples.astype(np.int32), num_nodes, limits[1])
+    graph = random_graph(sizes, min(sizes.num_nodes, TRIAL_NODES), rng=rng)
+    share = graph.num_nodes / sizes.num_nodes
     num_anchors = max(
         settings.anchors_per_node, round(share * settings.anchors_in(sizes.num_nodes))
     )
