@@ -126,7 +126,7 @@ def explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, InputError):
         return 2, f"error: {error}"
     if isinstance(error, MemoryError):
-        return 1, "error: not enough memory; lower --anchors-per-node, or use a larger machine"
+        return 1, "error: not enough memory; use fewer anchors a node, or a larger machine"
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         return 1, (

@@ -1,5 +1,7 @@
 """How a command ends before its end: a mistake that is the user's to mend, or the user's wish."""
 
+from collections.abc import Callable
+
 STOPPED = 130, "stopped before the end; nothing half-written is left behind"  # status, sentence
 
 
@@ -9,6 +11,30 @@ class InputError(ValueError):
     Its message is one sentence or two that name the offending file, line or value and say what
     to do next. The command line prints it without a traceback and exits with status 2.
     """
+
+
+class SettingError(InputError):
+    """Settings that do not go together, or not with the data.
+
+    Its template names each setting as {field}. The message has the field itself, as in Python;
+    `named` puts in what the reader typed: a key of TOML, an option of a command.
+    """
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+        super().__init__(template.format_map(_Names(str)))
+
+    def named(self, name: Callable[[str], str]) -> InputError:
+        return InputError(self.template.format_map(_Names(name)))
+
+
+class _Names(dict[str, str]):
+    def __init__(self, name: Callable[[str], str]) -> None:
+        super().__init__()
+        self.name = name
+
+    def __missing__(self, field: str) -> str:
+        return self.name(field)
 
 
 class Stopped(Exception):

@@ -14,7 +14,7 @@ from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, SettingError
 from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.recipes import Table, merge, read_settings
 from nodepiece.tokenizer.settings import TokenizerSettings
@@ -165,7 +165,10 @@ def _build(record: type, table: Table, source: str, path: tuple[str, ...]) -> An
     missing = {"name", "dataset"} & known - set(values)
     if missing:
         raise InputError(f"{source}: the setting {sorted(missing)[0]!r} is missing")
-    return record(**values)
+    try:
+        return record(**values)
+    except SettingError as error:
+        raise error.named(lambda field: ".".join((*path, field))) from error
 
 
 def _checked(value: object, hint: Any, where: str) -> object:

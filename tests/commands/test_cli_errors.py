@@ -92,7 +92,42 @@ def test_more_anchors_per_node_than_anchors_are_refused(nodepiece: Nodepiece, fa
 def test_more_anchors_than_nodes_are_refused(nodepiece: Nodepiece, facts: Path) -> None:
     ran = nodepiece("tokenize", facts, "-o", "out", "--anchors", 9, "--anchors-per-node", 3)
 
-    assert "9 anchors were asked of a graph of 5 nodes" in refused(ran)
+    sentence = "9 anchors were asked of a graph of 5 nodes; lower --anchors to 5 or less"
+    assert sentence in refused(ran)
+
+
+@pytest.mark.parametrize("command", ["train", "plan"])
+def test_an_experiment_with_more_anchors_than_nodes_names_its_setting(
+    command: str, nodepiece: Nodepiece, facts: Path, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text('extends = "countries"\ndataset = "facts.tsv"\ntraining.validate_every = 0\n')
+
+    sentence = refused(nodepiece(command, recipe))
+
+    assert "160 anchors were asked of a graph of 5 nodes" in sentence
+    assert "lower tokenizer.num_anchors to 5 or less" in sentence
+    assert "--anchors" not in sentence
+
+
+def test_an_experiment_with_fewer_anchors_than_a_node_has_names_both_settings(
+    nodepiece: Nodepiece,
+) -> None:
+    sentence = refused(nodepiece("train", "countries", "--set", "tokenizer.num_anchors=3"))
+
+    assert "lower tokenizer.anchors_per_node or raise tokenizer.num_anchors" in sentence
+
+
+def test_an_anchor_set_to_the_size_of_a_small_graph_trains(
+    nodepiece: Nodepiece, facts: Path, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(
+        'extends = "countries"\ndataset = "facts.tsv"\n[tokenizer]\nnum_anchors = 5\n'
+        "anchors_per_node = 5\n[training]\nepochs = 1\nvalidate_every = 0\n"
+    )
+
+    assert nodepiece("train", recipe, "-o", "run").status == 0
 
 
 @pytest.mark.parametrize(

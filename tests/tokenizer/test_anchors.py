@@ -151,7 +151,7 @@ def test_every_component_has_an_anchor_afterwards_and_none_has_two_new_ones(seed
 
 
 def test_more_anchors_than_nodes_are_refused() -> None:
-    with pytest.raises(InputError, match="50 anchors were asked of a graph of 40 nodes; lower"):
+    with pytest.raises(InputError, match="of a graph of 40 nodes; lower num_anchors to 40"):
         TokenizerSettings(num_anchors=50).anchors_in(40)
 
 

@@ -1,5 +1,7 @@
 """nodepiece tokenize: a graph becomes a vocabulary and a table of tokens."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +19,7 @@ from nodepiece.commands.graphs import (
     read_options,
 )
 from nodepiece.commands.outputs import check_output
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, SettingError
 from nodepiece.tokenizer.settings import PAPER_MIX, TokenizerSettings
 
 if TYPE_CHECKING:
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from nodepiece.tokenizer.tokens import TokenTable
 
 DEFAULTS = TokenizerSettings()
+OPTIONS = {
+    "num_anchors": "--anchors",
+    "anchors_per_node": "--anchors-per-node",
+    "relations_per_node": "--relations-per-node",
+}
 DEFAULT_MIX = ",".join(f"{strategy}={share:g}" for strategy, share in PAPER_MIX.items())
 
 
@@ -124,27 +131,38 @@ def tokenize(
     from nodepiece.tokenizer.storage import HEADER
 
     start = perf_counter()
-    settings = TokenizerSettings(
-        num_anchors=anchors,
-        anchor_share=chosen_share(anchors, anchor_share),
-        anchors_per_node=anchors_per_node,
-        relations_per_node=relations_per_node,
-        mix=parse_mix(mix),
-        select=select,
-        ties=ties,
-        relation_order=relation_order,
-        distances=not no_distances,
-        disconnected=disconnected,
-    )
+    with settings_by_options():
+        settings = TokenizerSettings(
+            num_anchors=anchors,
+            anchor_share=chosen_share(anchors, anchor_share),
+            anchors_per_node=anchors_per_node,
+            relations_per_node=relations_per_node,
+            mix=parse_mix(mix),
+            select=select,
+            ties=ties,
+            relation_order=relation_order,
+            distances=not no_distances,
+            disconnected=disconnected,
+        )
     check_output(output, marker=HEADER, kind="vocabulary")
     options = read_options(delimiter, header, columns, format)
     with stage("reading " + ("standard input" if graph == "-" else graph)) as remarks:
         facts, sentences = open_graph(graph, options=options, data=data)
         remarks += [*sentences, f"{facts.num_nodes:,} nodes, {facts.num_relations:,} relations"]
-    table = tokenize_in_stages(facts, settings, seed)
+    with settings_by_options():
+        table = tokenize_in_stages(facts, settings, seed)
     save_in_a_stage(table, output)
     for sentence in summary(table, output, perf_counter() - start):
         say(sentence)
+
+
+@contextmanager
+def settings_by_options() -> Iterator[None]:
+    """Have errors name settings by the options of this command."""
+    try:
+        yield
+    except SettingError as error:
+        raise error.named(OPTIONS.__getitem__) from error
 
 
 def chosen_share(anchors: int | None, anchor_share: float | None) -> float:

@@ -7,6 +7,7 @@ import torch
 
 from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
 from nodepiece.encoders.pieces import resample_relations, shuffle_equidistant
+from nodepiece.errors import SettingError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tokenizer.settings import TokenizerSettings
@@ -27,7 +28,11 @@ def make_tokens(experiment: Experiment, graph: KnowledgeGraph, folder: Path) -> 
 def tokenize_for(experiment: Experiment, graph: KnowledgeGraph) -> TokenTable:
     """The tokens of all nodes; hardly any for the shallow baseline. The seed decides them."""
     rng = np.random.default_rng(experiment.seed)
-    return tokenize(graph, fit_vocabulary(graph, settings_of(experiment), rng=rng), rng=rng)
+    try:
+        vocabulary = fit_vocabulary(graph, settings_of(experiment), rng=rng)
+    except SettingError as error:
+        raise error.named(lambda field: f"tokenizer.{field}") from error
+    return tokenize(graph, vocabulary, rng=rng)
 
 
 def settings_of(experiment: Experiment) -> TokenizerSettings:

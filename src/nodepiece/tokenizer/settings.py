@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, SettingError
 
 ANCHOR_STRATEGIES = ("degree", "pagerank", "random")  # in the order in which they fill
 PAPER_MIX = {"degree": 0.4, "pagerank": 0.4, "random": 0.2}
@@ -31,16 +31,16 @@ class TokenizerSettings:
                 f"k={self.anchors_per_node}, m={self.relations_per_node}"
             )
         if self.anchors_per_node == 0 and self.relations_per_node == 0:
-            raise InputError(
+            raise SettingError(
                 "k and m are both 0: a node needs at least one piece; "
-                "give --anchors-per-node or --relations-per-node"
+                "raise {anchors_per_node} or {relations_per_node}"
             )
         if self.num_anchors is not None and self.num_anchors < 0:
             raise InputError(f"the number of anchors cannot be negative, got {self.num_anchors}")
         if self.num_anchors is not None and self.anchors_per_node > self.num_anchors:
-            raise InputError(
+            raise SettingError(
                 f"a node cannot have k={self.anchors_per_node} of {self.num_anchors} anchors; "
-                "lower --anchors-per-node or raise --anchors"
+                "lower {anchors_per_node} or raise {num_anchors}"
             )
         if not 0 < self.anchor_share <= 1:
             raise InputError(f"the anchor share must be above 0 and at most 1: {self.anchor_share}")
@@ -63,13 +63,14 @@ class TokenizerSettings:
                 num_nodes, max(self.anchors_per_node, round(self.anchor_share * num_nodes))
             )
         if wanted > num_nodes:
-            raise InputError(
-                f"{wanted:,} anchors were asked of a graph of {num_nodes:,} nodes; lower --anchors"
+            raise SettingError(
+                f"{wanted:,} anchors were asked of a graph of {num_nodes:,} nodes; lower "
+                f"{{num_anchors}} to {num_nodes} or less"
             )
         if self.anchors_per_node > wanted:
-            raise InputError(
+            raise SettingError(
                 f"a node cannot have k={self.anchors_per_node} anchors in a graph of "
-                f"{num_nodes:,} nodes; lower --anchors-per-node"
+                f"{num_nodes:,} nodes; lower {{anchors_per_node}} to {num_nodes} or less"
             )
         return wanted
 
