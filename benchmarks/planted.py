@@ -178,7 +178,7 @@ def nodepiece_parameters(num_nodes: int) -> int:
 
 def measure(experiment: Experiment, folder: Path, device: str | None) -> dict[str, Any]:
     """Train, then rank the test facts both ways."""
-    given = train_experiment(experiment, folder, device=device)
+    given = train_experiment(experiment, folder, overwrite=True, device=device)
     if given is None:
         raise RuntimeError("training was stopped")
     run = load(folder, device=device or "cpu")

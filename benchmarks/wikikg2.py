@@ -69,7 +69,7 @@ def train(options: argparse.Namespace, data: Path, folder: Path) -> dict[str, An
         *(options.set or []),
     ]
     experiment = load_experiment("wikikg2-paper", changes)
-    metrics = train_experiment(experiment, folder, device=options.device)
+    metrics = train_experiment(experiment, folder, overwrite=True, device=options.device)
     if metrics is None:
         raise RuntimeError("training was stopped")
     return metrics

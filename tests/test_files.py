@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_file, atomic_folder, temporary_sibling
+from nodepiece.locks import has_writer, sole_writer
 
 MARKER = "ours.json"
 
@@ -78,6 +81,7 @@ def test_a_folder_that_cannot_be_put_in_place_gives_way_to_the_earlier_one(
     target = tmp_path / "folder"
     write_folder(target, "first")
     rename = Path.rename
+    monkeypatch.setattr("nodepiece.files.exchange", lambda one, other: False)
 
     def rename_unless_onto_target(path: Path, onto: Path) -> Path:
         if onto == target and (path / MARKER).read_text() == "second":
@@ -89,6 +93,88 @@ def test_a_folder_that_cannot_be_put_in_place_gives_way_to_the_earlier_one(
         write_folder(target, "second")
     assert (target / MARKER).read_text() == "first"
     assert names_in(tmp_path) == ["folder"]
+
+
+def test_a_file_system_that_cannot_exchange_folders_gets_the_new_one_in_two_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.files.exchange", lambda one, other: False)
+    write_folder(tmp_path / "folder", "first")
+    write_folder(tmp_path / "folder", "second")
+    assert (tmp_path / "folder" / MARKER).read_text() == "second"
+    assert names_in(tmp_path) == ["folder"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="folders change places at once on Linux only")
+def test_a_reader_finds_a_folder_at_any_time_while_it_is_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    write_folder(target, "first")
+    is_done, missing = threading.Event(), []
+
+    def look() -> None:
+        while not is_done.is_set():
+            try:
+                os.stat(target)  # noqa: PTH116
+            except FileNotFoundError:
+                missing.append(target)
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for n in range(50):
+        write_folder(target, str(n))
+    is_done.set()
+    reader.join()
+    assert not missing
+
+
+def test_a_second_writer_of_a_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    with atomic_folder(target, marker=MARKER) as partial:
+        (partial / MARKER).write_text("first")
+        with pytest.raises(InputError, match=r"another process is writing .*folder; wait until"):
+            write_folder(target, "second")
+    assert (target / MARKER).read_text() == "first"
+    write_folder(target, "third")
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_the_lock_of_a_killed_writer_holds_nobody_up(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from nodepiece.locks import sole_writer\n"
+        "with sole_writer(Path(sys.argv[1])):\n    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "folder")], check=False)
+    assert names_in(tmp_path) == [".folder.lock"]
+    assert not has_writer(tmp_path / "folder")
+    write_folder(tmp_path / "folder", "text")
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_one_writer_of_many_that_come_at_once_has_the_lock(tmp_path: Path) -> None:
+    inside, most, refused = [0], [0], [0]
+    counting = threading.Lock()
+
+    def write() -> None:
+        for _ in range(50):
+            try:
+                with sole_writer(tmp_path / "folder"):
+                    with counting:
+                        inside[0] += 1
+                        most[0] = max(most[0], inside[0])
+                    time.sleep(0)
+                    with counting:
+                        inside[0] -= 1
+            except InputError:
+                refused[0] += 1
+
+    writers = [threading.Thread(target=write) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert most == [1] and refused[0] < 200
+    assert names_in(tmp_path) == []
 
 
 def test_an_empty_folder_is_ours_to_fill(tmp_path: Path) -> None:
@@ -170,10 +256,7 @@ def test_what_a_killed_process_left_of_a_file_goes_too(tmp_path: Path) -> None:
 
 def test_what_a_living_process_writes_stays(tmp_path: Path) -> None:
     other = leave_behind(tmp_path / "folder", os.getppid())
-    with atomic_folder(tmp_path / "folder", marker=MARKER) as partial:
-        (partial / MARKER).write_text("mine")
-        write_folder(tmp_path / "folder", "of another writer in this process")
-        assert partial.exists()
+    write_folder(tmp_path / "folder", "mine")
     assert names_in(tmp_path) == sorted(["folder", other.name])
 
 

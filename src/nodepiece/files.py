@@ -1,5 +1,7 @@
 """Writing to disk so that a reader never meets half a file or half a folder."""
 
+import ctypes
+import errno
 import hashlib
 import json
 import os
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nodepiece.errors import InputError
+from nodepiece.locks import sole_writer
 
 
 @contextmanager
@@ -43,32 +46,60 @@ def atomic_folder(target: Path, *, marker: str) -> Iterator[Path]:
     """Yield a temporary folder to fill; on success it becomes `target`, on failure it goes.
 
     An earlier `target` is replaced only if it holds the file `marker` (it is one of ours) or is
-    empty; anything else is not ours to delete.
+    empty; anything else is not ours to delete. Who comes while another writes it is refused.
     """
-    if target.exists() and not is_replaceable(target, marker):
-        raise InputError(
-            f"{target} exists and is not a folder written by this command (it has no {marker}); "
-            "choose another output, or remove it yourself"
-        )
-    target = target.resolve()  # a link stays, and what it leads to is written
-    target.parent.mkdir(parents=True, exist_ok=True)
+    check_replaceable(target, marker)
+    place = target.resolve()  # a link stays, and what it leads to is written
+    with sole_writer(target), staged_folder(place) as partial:
+        yield partial
+    remove_leftovers(place)
+
+
+@contextmanager
+def staged_folder(target: Path) -> Iterator[Path]:
+    """The same for who holds the lock and has looked at `target`."""
     partial = temporary_sibling(target)
     partial.mkdir()
     try:
         yield partial
         for path in (partial, *partial.rglob("*")):
             sync(path)
-        if target.exists():
-            replace_folder(target, partial)
-        else:
-            partial.rename(target)
-        sync(target.parent)
+        put_in_place(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    remove_leftovers(target)
 
 
-def replace_folder(target: Path, new: Path) -> None:
+def put_in_place(new: Path, target: Path) -> None:
+    """Rename the folder `new`, which is on disk, to `target`; an earlier folder there is removed.
+
+    On Linux both change places in one step, so that a reader finds the one or the other at any
+    time. Where the file system cannot do that, `target` is missing for an instant.
+    """
+    if not target.exists():
+        new.rename(target)
+    elif exchange(new, target):
+        sync(target.parent)
+        shutil.rmtree(new, ignore_errors=True)
+    else:
+        replace_in_two_steps(target, new)
+    sync(target.parent)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two folders of one file system change places at once; False where that is unknown."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    if rename(here, os.fsencode(one), here, os.fsencode(other), swap) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV):
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+def replace_in_two_steps(target: Path, new: Path) -> None:
     """Put `new` in the place of `target`, or `target` back into its place where that fails."""
     old = temporary_sibling(target)
     target.rename(old)
@@ -79,6 +110,14 @@ def replace_folder(target: Path, new: Path) -> None:
             old.rename(target)
         raise
     shutil.rmtree(old)
+
+
+def check_replaceable(target: Path, marker: str) -> None:
+    if target.exists() and not is_replaceable(target, marker):
+        raise InputError(
+            f"{target} exists and is not a folder written by this command (it has no {marker}); "
+            "choose another output, or remove it yourself"
+        )
 
 
 def is_replaceable(target: Path, marker: str) -> bool:

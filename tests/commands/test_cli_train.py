@@ -136,8 +136,10 @@ def test_a_result_has_the_command_that_gives_it_again(nodepiece: Nodepiece, tmp_
     program, *words = shlex.split(json.loads(Path("run/metrics.json").read_text())["command"])
 
     assert program == "nodepiece"
+    assert words[-2:] == ["-o", "run"]
+    Path("run").rename("first")
     assert nodepiece(*words).status == 0
-    assert metrics_of(Path("runs/mine")) == metrics_of(Path("run"))
+    assert metrics_of(Path("run")) == metrics_of(Path("first"))
 
 
 def test_without_test_facts_it_trains_and_says_that_nothing_was_judged(

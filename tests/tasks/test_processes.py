@@ -80,6 +80,11 @@ def test_every_fact_is_ranked_once_whatever_the_task(folder: Path, name: str, co
     assert (metrics["count"], metrics["processes"]) == (count, 2)
 
 
+def test_two_processes_replace_an_earlier_run(folder: Path) -> None:
+    assert len(losses(folder / "replaced")) == metrics_in(folder / "replaced")["epochs"] == 2
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".replaced")]
+
+
 def test_two_processes_choose_one_weight_of_walks(folder: Path) -> None:
     metrics = metrics_in(folder / "walks")
     assert metrics["valid"]["mrr"] == max(metrics["walk_weights"].values())

@@ -316,12 +316,6 @@ def test_resuming_where_there_is_nothing_yet_starts_anew(tmp_path: Path) -> None
     assert outcome(tmp_path / "resumed") == outcome(tmp_path / "whole")
 
 
-def test_without_resume_an_earlier_run_is_replaced(tmp_path: Path) -> None:
-    finished(experiment(epochs=3), tmp_path / "run")
-    finished(experiment(epochs=2), tmp_path / "run")
-    assert len(history(tmp_path / "run")) == 2
-
-
 def test_a_folder_that_is_no_run_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("mine")
     with pytest.raises(InputError, match="not a folder written by this command"):

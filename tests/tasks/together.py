@@ -55,6 +55,8 @@ def train_together(folder: Path) -> None:
     run(sampled(), folder / "resumed", resume=True)
     run(experiment(validate_every=3), folder / "against all")
     run(experiment(task="relation-prediction"), folder / "relations")
+    run(experiment(epochs=1), folder / "replaced")
+    run(experiment(epochs=2), folder / "replaced", overwrite=True)
     facts, processes = np.arange(7, dtype=np.int32), current_processes()
     walks = WalkSettings(steps=2, apart=True, choose_weight=True)
     chosen = run(replace(experiment(hide_targets=True), walks=walks), folder / "walks")

@@ -50,7 +50,7 @@ def train(
         bool, typer.Option("--resume", help="Go on from the checkpoint in RUN, if there is one.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run that is in RUN.")
+        bool, typer.Option("--overwrite", help="Replace the run in RUN when this one is finished.")
     ] = False,
     tensorboard: Annotated[
         Path | None,
@@ -86,8 +86,6 @@ def train(
     is_first = torchrun_rank() == 0
     if is_first:  # which makes the folder; who comes later would take it for an earlier run
         check_output(folder, marker=CONFIG, kind="run")
-        if not (resume or overwrite):
-            refuse_to_replace(folder)
     keep_freed_memory()
     with EpochProgress(settings.training.epochs) as progress:
         watchers: tuple[Watcher, ...] = (progress,)
@@ -103,6 +101,7 @@ def train(
                 overrides=overrides or (),
                 device=device,
                 resume=resume,
+                overwrite=overwrite,
                 watchers=watchers,
                 say=progress.say,
                 should_stop=should_stop,
@@ -116,17 +115,6 @@ def train(
         raise Stopped(f"stopped after the epoch; go on with: {again}")
     for sentence in summary(metrics, folder):
         say(sentence)
-
-
-def refuse_to_replace(folder: Path) -> None:
-    """Hours of work are not replaced because a command was repeated."""
-    from nodepiece.tasks.run_folder import CHECKPOINT, MODEL
-
-    if (folder / CHECKPOINT).exists() or (folder / MODEL).exists():
-        raise InputError(
-            f"{folder} holds a run already; go on with it (--resume), replace it (--overwrite), "
-            "or choose another output"
-        )
 
 
 FACTS = "--head X --relation R"

@@ -35,6 +35,7 @@ from nodepiece.inference.live_batch import (
     read_batch,
     write_batch,
 )
+from nodepiece.locks import has_writer
 from nodepiece.tokenizer.storage import HEADER, load_tokens, write_tokens, write_vocabulary
 from nodepiece.tokenizer.tokens import TokenTable
 
@@ -149,6 +150,10 @@ def writing(run: Path) -> Iterator[None]:
             raise InputError(
                 f"another update of {run} is under way; try again when it is done"
             ) from error
+        if has_writer(run):  # whoever trains looks for the lock above after it has its own
+            raise InputError(
+                f"{run} is being trained, and an update might be lost; try again when that is done"
+            )
         yield
 
 

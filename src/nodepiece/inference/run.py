@@ -59,14 +59,16 @@ def train(
     data: str | Path | None = None,
     device: str | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     overrides: Sequence[str] = (),
 ) -> Run:
     """Train and evaluate an experiment, and open the run folder it wrote.
 
     `experiment` is a record, a TOML file, or a name such as "fb15k-237-paper"; `overrides` change
-    settings of the latter two, such as "training.epochs=5". An earlier run in `output` is replaced;
-    with `resume` it goes on from its checkpoint instead. `history.jsonl` in `output` has a line
-    for every epoch that is done, `metrics.json` the result.
+    settings of the latter two, such as "training.epochs=5". A run that is in `output` already is
+    refused, unless it should go on from its checkpoint (`resume`) or be replaced, updates included,
+    when this one is finished (`overwrite`). `history.jsonl` in `output` has a line for every epoch
+    that is done, `metrics.json` the result.
     """
     if isinstance(experiment, Experiment) and overrides:
         raise InputError(
@@ -80,5 +82,6 @@ def train(
         overrides=overrides,
         device=device,
         resume=resume,
+        overwrite=overwrite,
     )
     return load(output, device=choose_device(device))

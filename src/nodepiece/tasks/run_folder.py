@@ -18,7 +18,7 @@ import numpy as np
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.errors import InputError
-from nodepiece.files import atomic_file, atomic_folder
+from nodepiece.files import atomic_file, check_replaceable, remove_leftovers, staged_folder
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names, load_names, save_names
@@ -30,14 +30,25 @@ CHECKPOINT = "checkpoint.safetensors"
 MODEL = "model.safetensors"
 HISTORY = "history.jsonl"
 METRICS = "metrics.json"
+PENDING = ".pending"  # in a folder that is to replace another run, until it has
+LIVE_LOCK = "live/lock"  # held by who updates the run
 SPLITS = ("train", "valid", "test")
 
 
-def start_run(folder: Path, experiment: Experiment, write: Callable[[Path], None]) -> None:
-    """Make a fresh run folder with the data that `write` puts there; an earlier run is replaced."""
-    with atomic_folder(folder, marker=CONFIG) as partial:
+def start_run(
+    place: Path, experiment: Experiment, write: Callable[[Path], None], *, is_pending: bool
+) -> None:
+    """Make a fresh run folder with the data that `write` puts there, for who holds its lock.
+
+    `is_pending`: it will replace another run. What is there already is replaced.
+    """
+    check_replaceable(place, CONFIG)
+    with staged_folder(place.resolve()) as partial:
         (partial / CONFIG).write_text(to_toml(experiment), encoding="utf-8")
+        if is_pending:
+            (partial / PENDING).touch()
         write(partial)
+    remove_leftovers(place.resolve())
 
 
 def write_facts(dataset: Dataset, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -24,9 +25,16 @@ from nodepiece.tasks.run_folder import (
     HistoryFile,
     damaged,
     hash_config,
-    read_config,
     start_run,
     write_history,
+)
+from nodepiece.tasks.run_place import (
+    check_place,
+    finish_run,
+    place_to_resume,
+    place_to_start,
+    unfinished_folder,
+    writing_run,
 )
 from nodepiece.tasks.task import Model, Task
 from nodepiece.tasks.tokens import make_tokens
@@ -50,6 +58,7 @@ class RunOptions:
     folder: Path
     device: torch.device
     resume: bool = False
+    overwrite: bool = False  # an earlier run in `folder`, when this one is finished
     command: str = ""  # that gives this result again, for the record
     watchers: tuple[Watcher, ...] = ()
     say: Callable[[str], None] = lambda sentence: None
@@ -59,20 +68,42 @@ class RunOptions:
 def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | None:
     """Tokenize, train, evaluate and write the run folder; returns what metrics.json holds.
 
-    Returns None if it was asked to stop before the end: the folder then holds a checkpoint, and
-    the same call with `resume` goes on from there.
+    Returns None if it was asked to stop before the end: the same call with `resume` goes on from
+    the checkpoint. An earlier run is replaced when this one is finished (`run_place.py`). Of
+    several processes, which must all see the folder, the first one writes.
     """
-    folder = options.folder
     task.check()
+    processes = current_processes()
+    with writing_run(options.folder) if processes.is_first else nullcontext():
+        start = perf_counter()
+        place, is_resumed = prepare_folder(task, options)
+        seconds = perf_counter() - start
+        metrics = train_and_evaluate(
+            task, place, options, is_resumed=is_resumed, tokenize_seconds=seconds
+        )
+        processes.wait()  # the others may still read in `place`
+        if metrics is not None and processes.is_first:
+            finish_run(place, options.folder)
+    return metrics
+
+
+def train_and_evaluate(
+    task: Task[Model],
+    folder: Path,
+    options: RunOptions,
+    *,
+    is_resumed: bool,
+    tokenize_seconds: float,
+) -> dict[str, Any] | None:
+    """From a run folder with tokens to the metrics in it; None where it was asked to stop."""
     is_first = current_processes().is_first
     start = perf_counter()
-    is_resumed = prepare_folder(task, options)
     table = load_tokens(folder / "vocabulary", graph=task.graph)  # mapped: it may be large
-    tokenize_seconds = perf_counter() - start
+    tokenize_seconds += perf_counter() - start
     keep_to_own_threads()
     model = task.build_model(table).to(options.device)
     options.say(f"{num_parameters(model):,} parameters")
-    progress, stopping = train_model(task, model, table, options, is_resumed=is_resumed)
+    progress, stopping = train_model(task, model, table, folder, options, is_resumed=is_resumed)
     if is_first:
         write_history(folder, progress.history)
     if stopping.interrupted:
@@ -110,53 +141,58 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
     return metrics
 
 
-def prepare_folder(task: Task[Model], options: RunOptions) -> bool:
-    """A run folder with tokens in it; returns whether a run is gone on with.
-
-    Of several processes, which must all see the folder, the first one makes it.
-    """
-    processes, is_resumed = current_processes(), False
+def prepare_folder(task: Task[Model], options: RunOptions) -> tuple[Path, bool]:
+    """Where to train, a run folder with tokens in it, and whether a run is gone on with there."""
+    processes, place, is_resumed = current_processes(), options.folder, False
     if processes.is_first:
-        is_resumed = start_or_resume(task, options)
+        place, is_resumed = start_or_resume(task, options)
         if not is_resumed:
-            make_tokens(task.experiment, task.graph, options.folder)
-    return processes.any(is_resumed)
+            make_tokens(task.experiment, task.graph, place)
+    is_beside = processes.any(place != options.folder)
+    place = unfinished_folder(options.folder) if is_beside else options.folder
+    return place, processes.any(is_resumed)
 
 
-def start_or_resume(task: Task[Model], options: RunOptions) -> bool:
-    """Make a fresh run folder, or check the one that is there; returns whether it is gone on with.
+def start_or_resume(task: Task[Model], options: RunOptions) -> tuple[Path, bool]:
+    """Make a fresh run folder, or check the one that is there; and whether it is gone on with.
 
     What has no checkpoint yet is begun anew.
     """
     folder, experiment = options.folder, task.experiment
-    if not (options.resume and (folder / CHECKPOINT).exists()):
-        start_run(folder, experiment, task.write)
-        return False
-    if read_config(folder) != experiment:
+    check_place(folder, resume=options.resume, overwrite=options.overwrite)
+    place = None
+    if options.resume:
+        place = place_to_resume(folder, experiment, overwrite=options.overwrite)
+    if place is None:
+        place = place_to_start(folder)
+        start_run(place, experiment, task.write, is_pending=place != folder)
+        return place, False
+    if not task.has_data_of(type(task).read(experiment, place)):
         raise InputError(
-            f"{folder} holds a run with other settings; resume it with the settings it was started "
-            "with, or train without --resume"
+            f"{folder} holds a run on other facts than {experiment.dataset} has now; replace it "
+            "with --overwrite instead of --resume"
         )
-    if not task.has_data_of(type(task).read(experiment, folder)):
-        raise InputError(
-            f"{folder} holds a run on other facts than {experiment.dataset} has now; train without "
-            "--resume"
-        )
-    return True
+    return place, True
 
 
 def train_model(
-    task: Task[Model], model: Model, table: TokenTable, options: RunOptions, *, is_resumed: bool
+    task: Task[Model],
+    model: Model,
+    table: TokenTable,
+    folder: Path,
+    options: RunOptions,
+    *,
+    is_resumed: bool,
 ) -> tuple[Progress, Stopping]:
     """From the first epoch, or the one after the checkpoint, to the last."""
     generator = torch.Generator(options.device).manual_seed(task.experiment.seed)
     is_first = current_processes().is_first
     return fit(
         task.make_trainer(model, generator=generator),
-        checkpoint=options.folder / CHECKPOINT,
+        checkpoint=folder / CHECKPOINT,
         validate=lambda: task.validate(model),
         before_epoch=lambda epoch: task.before_epoch(model, table, epoch, generator=generator),
-        watchers=[HistoryFile(options.folder)] * is_first + list(options.watchers),
+        watchers=[HistoryFile(folder)] * is_first + list(options.watchers),
         should_stop=options.should_stop,
         resume=is_resumed,
     )

@@ -11,6 +11,7 @@ import torch
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.run_folder import CONFIG
+from nodepiece.tasks.run_place import check_place
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task_names import task_of
 from nodepiece.training.distribution import Processes, joined_processes
@@ -25,6 +26,7 @@ def train_experiment(
     overrides: Sequence[str] = (),
     device: str | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     watchers: tuple[Watcher, ...] = (),
     say: Callable[[str], None] = lambda sentence: None,
     should_stop: Callable[[], bool] = lambda: False,
@@ -41,15 +43,16 @@ def train_experiment(
     chosen = choose_device(device)
     with joined_processes(chosen) as processes:
         say = say if processes.is_first else _say_nothing
+        if processes.is_first:  # which makes the folder; the others would meet it half-way
+            check_place(folder, resume=resume, overwrite=overwrite)
         task = task_of(settings).open(settings, data)
         say(task.describe())
-        command = command_line(
-            source, Path("runs") / settings.name, overrides=overrides, device=chosen.type
-        )
+        command = command_line(source, folder, overrides=overrides, device=chosen.type, data=data)
         options = RunOptions(
             folder,
             chosen,
             resume=resume,
+            overwrite=overwrite,
             command=command.replace("nodepiece", launcher(processes), 1),
             watchers=watchers if processes.is_first else (),
             say=say,

@@ -1,0 +1,79 @@
+"""One writer at a time for a file or folder, across processes and threads.
+
+The lock is a file beside the target, `.NAME.lock`, held with flock: the system releases it when
+the process ends, however it ends. The file itself says nothing; one that is left behind by a killed
+process is taken over by the next writer, and removed when that is done.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nodepiece.errors import InputError
+
+
+@contextmanager
+def sole_writer(target: Path) -> Iterator[None]:
+    """Hold the lock of `target`; raises InputError where somebody else holds it."""
+    path = lock_file(target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = _acquire(path)
+    if descriptor is None:
+        raise InputError(
+            f"another process is writing {target}; wait until it is done, or choose another output"
+        )
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is held: who opened it meanwhile looks again
+        os.close(descriptor)
+
+
+def has_writer(target: Path) -> bool:
+    """Whether somebody holds the lock of `target`; writes nothing."""
+    return is_locked(lock_file(target))
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds a lock on this file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def lock_file(target: Path) -> Path:
+    target = target.resolve()  # the same lock through every link
+    return target.with_name(f".{target.name}.lock")
+
+
+def _acquire(path: Path) -> int | None:
+    """A descriptor that holds the lock, or None where another one does.
+
+    The holder removes the file before it lets go, so the lock counts only while the file is the
+    one at `path`.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        except FileNotFoundError:
+            pass  # removed by who held it before
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)

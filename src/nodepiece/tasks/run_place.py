@@ -1,0 +1,103 @@
+"""Where a run is written until it is finished, and what it may replace.
+
+A run is trained in its own folder, RUN, where no work is lost by that. Otherwise it is trained in
+a hidden folder beside it, `.RUN.unfinished`, and takes the place of the earlier run in one step
+when it is finished; until then the earlier run answers as before, and remains if training fails.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+
+from nodepiece.errors import InputError
+from nodepiece.files import check_replaceable, put_in_place, remove_leftovers
+from nodepiece.locks import is_locked, sole_writer
+from nodepiece.settings import Experiment
+from nodepiece.tasks.run_folder import CHECKPOINT, CONFIG, LIVE_LOCK, MODEL, PENDING, read_config
+
+
+@contextmanager
+def writing_run(folder: Path) -> Iterator[None]:
+    """Hold the lock of a run folder; who comes second is refused, and so is who meets an update."""
+    with sole_writer(folder):
+        if is_locked(folder / LIVE_LOCK):  # updates look for the lock above after they have theirs
+            raise InputError(f"an update of {folder} is under way; try again when it is done")
+        remove_remains(folder)
+        try:
+            yield
+        finally:
+            remove_remains(folder)
+
+
+def check_place(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse to replace something else, or hours of work because a command was repeated."""
+    check_replaceable(folder, CONFIG)
+    if (resume or overwrite) or not (holds_work(folder) or is_pending(folder)):
+        return
+    raise InputError(
+        f"{folder} holds a run already; go on with it (--resume), replace it (--overwrite), "
+        "or choose another output"
+    )
+
+
+def place_to_resume(folder: Path, experiment: Experiment, *, overwrite: bool) -> Path | None:
+    """Where an unfinished or finished run with these settings has its checkpoint, if anywhere.
+
+    One that is going to replace another comes first. Without `overwrite`, a run that cannot be gone
+    on with is refused.
+    """
+    pending = [unfinished_folder(folder)] if is_pending(folder) else []
+    places = [place for place in (*pending, folder) if (place / CHECKPOINT).exists()]
+    for place in places:
+        if read_config(place) == experiment:
+            return place
+    if places and not overwrite:
+        raise InputError(
+            f"{folder} holds a run with other settings; resume it with the settings it was started "
+            "with, or replace it with --overwrite instead of --resume"
+        )
+    if holds_work(folder) and not overwrite:
+        raise InputError(
+            f"{folder} holds a run without a {CHECKPOINT} to go on from; replace it with "
+            "--overwrite instead of --resume, or choose another output"
+        )
+    return None
+
+
+def place_to_start(folder: Path) -> Path:
+    return unfinished_folder(folder) if holds_work(folder) else folder
+
+
+def finish_run(place: Path, folder: Path) -> None:
+    """Put a finished run where it belongs, in the place of an earlier one."""
+    if place != folder:
+        check_replaceable(folder, CONFIG)
+        put_in_place(place, folder.resolve())
+        remove_leftovers(folder.resolve())
+
+
+def remove_remains(folder: Path) -> None:
+    """Remove what nobody can go on with.
+
+    A folder that waits to replace another has a file PENDING; the earlier run, which changes places
+    with it, has none. So it is known after a kill at any time which of the two is the new one.
+    """
+    if not is_pending(folder):
+        rmtree(unfinished_folder(folder), ignore_errors=True)
+    (folder / PENDING).unlink(missing_ok=True)
+
+
+def unfinished_folder(folder: Path) -> Path:
+    place = folder.resolve()
+    return place.with_name(f".{place.name}.unfinished")
+
+
+def is_pending(folder: Path) -> bool:
+    """Whether there is an unfinished run that will replace the one in `folder`."""
+    beside = unfinished_folder(folder)
+    return (beside / PENDING).is_file() and holds_work(beside)
+
+
+def holds_work(folder: Path) -> bool:
+    return (folder / CHECKPOINT).exists() or (folder / MODEL).exists()
