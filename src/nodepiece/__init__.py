@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nodepiece.data.open import open_dataset
     from nodepiece.data.read import read_dataset, read_graph
     from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
+    from nodepiece.encoders.parameters import use_generator
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
     from nodepiece.graph.names import Names
     from nodepiece.inference.run import Prediction, Run, load, train
@@ -64,6 +65,7 @@ __all__ = [
     "tokenize",
     "train",
     "update_run",
+    "use_generator",
     "write_labelled_folder",
 ]
 
@@ -99,6 +101,7 @@ _HOMES = {
     "train": "nodepiece.inference.run",
     "write_labelled_folder": "nodepiece.data.labelled_graph",
     "update_run": "nodepiece.inference.update",
+    "use_generator": "nodepiece.encoders.parameters",
     "keep_vectors": "nodepiece.inference.update",
 }
 

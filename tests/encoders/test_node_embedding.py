@@ -50,9 +50,21 @@ def test_it_replaces_the_embedding_in_a_model_and_learns() -> None:
     assert ((model(nodes).squeeze(1) > 0) == wanted).all()
 
 
-def test_an_id_outside_the_table_is_an_error() -> None:
-    with pytest.raises(IndexError):
-        embedding()(torch.tensor([NUM_NODES]))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("node", [-1, NUM_NODES])
+@pytest.mark.parametrize("num_others", [0, 10, 500])  # which decides how nodes are encoded
+def test_an_id_outside_the_table_is_an_error(kind: str, node: int, num_others: int) -> None:
+    nodes = torch.zeros(num_others + 1, dtype=torch.int64)
+    nodes[-1] = node
+    with pytest.raises(IndexError, match=f"node id {node} is not in the table.* from 0 to 23"):
+        embedding(kind)(nodes)
+
+
+def test_an_id_outside_of_the_tokens_of_an_epoch_is_an_error() -> None:
+    tokens = TokenTensors(TABLE).tokens()
+    for rows in (tokens, TokenTensors(TABLE)):
+        with pytest.raises(IndexError):
+            rows.of(torch.tensor([-1]))
 
 
 def test_tokens_are_not_part_of_the_saved_state() -> None:

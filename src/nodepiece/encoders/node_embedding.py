@@ -56,10 +56,11 @@ class EncoderSettings:
 class NodePieceEmbedding(nn.Module):
     """Node vectors computed from the pieces of a token table.
 
-    Called like nn.Embedding: ids of any shape give vectors of that shape and `dim`. `all_nodes()`
-    gives every node's vector at once. `tables.relations` are the relations' own vectors, shared
-    with a decoder that wants them. Dropout draws from `generator`; a model moved to a GPU needs one
-    there (`use_generator`).
+    Called like nn.Embedding: ids of any shape give vectors of that shape and `dim`; an id that is
+    not a row of the table is an IndexError, on a GPU a device assertion. `all_nodes()` gives every
+    node's vector at once. `tables.relations` are the relations' own vectors, shared with a decoder
+    that wants them. Dropout draws from `generator`; a model moved to a GPU needs one there, which
+    `nodepiece.use_generator` gives it.
     """
 
     def __init__(
@@ -78,6 +79,10 @@ class NodePieceEmbedding(nn.Module):
 
     def forward(self, nodes: Tensor) -> Tensor:
         encoder, asked = self.encoder, nodes.flatten()
+        if (
+            not asked.is_cuda
+        ):  # where this would wait for the device, and the rows are checked there
+            check_ids(asked, self.num_embeddings)
         if isinstance(encoder, TransformerEncoder) or not self._pays_to_factorize(len(asked)):
             encoded = encoder(self.tables.vectors(), self._tokens_of(asked))
         else:
@@ -175,6 +180,18 @@ class NodePieceEmbedding(nn.Module):
         if isinstance(self.encoder, TransformerEncoder):
             return False
         return self.encoder.num_products < num_nodes * self.counts.num_pieces
+
+
+def check_ids(nodes: Tensor, num_nodes: int) -> None:
+    """Refuse ids outside of a table, whichever way they would be encoded."""
+    if not len(nodes):
+        return
+    lowest, highest = (int(end) for end in nodes.aminmax())
+    if lowest < 0 or highest >= num_nodes:
+        raise IndexError(
+            f"node id {lowest if lowest < 0 else highest} is not in the table; its {num_nodes} "
+            f"nodes have ids from 0 to {num_nodes - 1}"
+        )
 
 
 def make_encoder(

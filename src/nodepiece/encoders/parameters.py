@@ -62,7 +62,13 @@ class Dropout(nn.Module):
 
 
 def use_generator(module: nn.Module, generator: torch.Generator) -> None:
-    """Let every dropout below `module` draw from `generator`, which is on the module's device."""
+    """Let every dropout below `module` draw from `generator`, which is on the module's device.
+
+    For a model that was moved to another device than that of the generator it was made with:
+
+        model = model.to("cuda")
+        nodepiece.use_generator(model, torch.Generator("cuda").manual_seed(0))
+    """
     for part in module.modules():
         if isinstance(part, Dropout):
             part.generator = generator

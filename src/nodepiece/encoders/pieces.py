@@ -23,8 +23,8 @@ class Tokens:
     relations: Tensor  # (batch, m) in [0, num_relations + 1): relations, [PAD]
 
     def of(self, nodes: Tensor | slice) -> "Tokens":
-        distances = None if self.distances is None else self.distances[nodes]
-        return Tokens(self.anchors[nodes], distances, self.relations[nodes])
+        distances = None if self.distances is None else rows_of(self.distances, nodes)
+        return Tokens(rows_of(self.anchors, nodes), distances, rows_of(self.relations, nodes))
 
     def clone(self) -> "Tokens":
         distances = None if self.distances is None else self.distances.clone()
@@ -112,8 +112,10 @@ class TokenTensors(nn.Module):
 
     def of(self, nodes: Tensor | slice) -> Tokens:
         """The tokens of some nodes, by their ids or from one id to another."""
-        distances = None if self.distances is None else self.distances[nodes]
-        return self._indices(self.anchors[nodes], distances, self.relations[nodes])
+        distances = None if self.distances is None else rows_of(self.distances, nodes)
+        return self._indices(
+            rows_of(self.anchors, nodes), distances, rows_of(self.relations, nodes)
+        )
 
     def of_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> Tokens:
         """The tokens of nodes that the table lacks, from rows like its own.
@@ -133,6 +135,14 @@ class TokenTensors(nn.Module):
             distances = distances.int()
             distances = torch.where(distances == NO_DISTANCE, none, distances)
         return Tokens(anchors, distances, relations - num_anchors)
+
+
+def rows_of(rows: Tensor, nodes: Tensor | slice) -> Tensor:
+    """Some rows of a table, by ids or from one id to another.
+
+    A negative id is no row; on a GPU it is a device assertion, as in nn.Embedding.
+    """
+    return rows[nodes] if isinstance(nodes, slice) else rows.index_select(0, nodes)
 
 
 def shared_memory(rows: NDArray[Any]) -> Tensor:
