@@ -146,7 +146,7 @@ def test_the_sampled_nodes_are_in_the_run_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"metric": "mrr"}, "training.metric = 'mrr' is of ranks; it is one of roc_auc, prc_auc"),
+        ({"metric": "mrr"}, "no training.metric = 'mrr'; it is one of roc_auc, prc_auc"),
         ({"loss": "cross-entropy"}, 'set training.loss = "binary-cross-entropy"'),
         ({"hide_targets": True}, "training.hide_targets does nothing here"),
         ({"regularization": 0.1}, "training.relation_weight and regularization do nothing"),
@@ -163,7 +163,7 @@ def test_settings_for_other_tasks_are_refused(
 
 def test_a_decoder_of_facts_is_refused(tmp_path: Path) -> None:
     chosen = replace(EXPERIMENT, decoder=DecoderSettings(kind="distmult"))
-    with pytest.raises(InputError, match=r"\[decoder\] does nothing here"):
+    with pytest.raises(InputError, match=r"does not read \[decoder\]"):
         run(chosen, tmp_path / "run")
 
 

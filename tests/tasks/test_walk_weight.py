@@ -212,7 +212,7 @@ def test_a_choice_that_cannot_be_made_is_refused_before_training(tmp_path: Path)
     chosen, parts = without_validation(unseen.experiment), unseen.unseen | {"valid": nobody}
     refused(replace(unseen, experiment=chosen, unseen=parts), message)
     classes = replace(LINKS, training=replace(LINKS.training, metric="roc_auc"))
-    refused(LinkPrediction(classes, couples()), "roc_auc is not of ranks")
+    refused(LinkPrediction(classes, couples()), "no training.metric = 'roc_auc'; it is one of mrr")
 
 
 @pytest.mark.gpu

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -26,10 +26,12 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_judge import InductiveJudge
 from nodepiece.tasks.link_prediction import check_validation, describe_dataset, is_same_dataset
 from nodepiece.tasks.run_folder import read_facts, write_facts
+from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.inductive import inductive_trainer
 from nodepiece.training.loop import Metrics
+from nodepiece.training.settings import RANK_METRICS
 from nodepiece.training.trainer import Trainer
 
 INFERENCE = "inference"  # the folder of the other graph inside a run
@@ -39,6 +41,17 @@ BASELINE_WORK = 2 * 10**9  # queries times edges: some minutes of walking, unask
 @dataclass(frozen=True, eq=False)
 class InductiveLinkPrediction:
     """An experiment and two graphs."""
+
+    reads: ClassVar[tuple[str, ...]] = (
+        "tokenizer",
+        "encoder",
+        "graph",
+        "decoder",
+        "walks",
+        "training",
+        "evaluation",
+    )
+    metrics: ClassVar[tuple[str, ...]] = RANK_METRICS
 
     experiment: Experiment
     dataset: InductiveDataset
@@ -77,6 +90,7 @@ class InductiveLinkPrediction:
         return "; ".join(sentences)
 
     def check(self) -> None:
+        refuse_unread(self.experiment, groups=self.reads, metrics=self.metrics)
         check_validation(self.experiment, self.inference)
         check_settings(self.experiment)
         check_choice(self.experiment, self.dataset.name, len(self.inference.valid))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -24,16 +24,29 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.judge import Judge
 from nodepiece.tasks.run_folder import SPLITS, read_facts, write_facts
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.links import link_trainer
 from nodepiece.training.loop import Metrics
+from nodepiece.training.settings import RANK_METRICS
 from nodepiece.training.trainer import Trainer
 
 
 @dataclass(frozen=True, eq=False)
 class LinkPrediction:
     """The task of both names; `experiment.task` says which."""
+
+    reads: ClassVar[tuple[str, ...]] = (
+        "tokenizer",
+        "encoder",
+        "graph",
+        "decoder",
+        "walks",
+        "training",
+        "evaluation",
+    )
+    metrics: ClassVar[tuple[str, ...]] = RANK_METRICS
 
     experiment: Experiment
     dataset: Dataset
@@ -62,6 +75,7 @@ class LinkPrediction:
         return describe_dataset(self.dataset)
 
     def check(self) -> None:
+        refuse_unread(self.experiment, groups=self.reads, metrics=self.metrics)
         check_validation(self.experiment, self.dataset)
         refuse_knobs_of_others(self.experiment)
         check_layers(self.experiment)

@@ -6,7 +6,7 @@ The graph is seen whole; the labels of the training nodes, or of a random share 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -15,7 +15,6 @@ from nodepiece.data.dataset import Dataset
 from nodepiece.data.labelled_graph import SPLITS, LabelledGraph, NodeLabels
 from nodepiece.data.open import open_labelled
 from nodepiece.decoders.class_model import ClassModel
-from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.errors import InputError
 from nodepiece.evaluation.classification import AREAS, ClassificationReport, judge_classes
 from nodepiece.evaluation.ranking import Progress
@@ -25,6 +24,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.label_folder import read_label_folder, write_label_folder
 from nodepiece.tasks.run_folder import read_facts, write_facts
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.classes import class_trainer
 from nodepiece.training.loop import Metrics
@@ -35,6 +35,9 @@ from nodepiece.training.trainer import Trainer
 @dataclass(frozen=True, eq=False)
 class NodeClassification:
     """An experiment and a labelled graph; of its training labels those that are learned from."""
+
+    reads: ClassVar[tuple[str, ...]] = ("tokenizer", "encoder", "graph", "classifier", "training")
+    metrics: ClassVar[tuple[str, ...]] = CLASS_METRICS
 
     experiment: Experiment
     dataset: LabelledGraph
@@ -68,6 +71,7 @@ class NodeClassification:
         )
 
     def check(self) -> None:
+        refuse_unread(self.experiment, groups=self.reads, metrics=self.metrics)
         check_settings(self.experiment)
         name, training = self.dataset.name, self.experiment.training
         if not len(self.dataset.labels["train"].nodes):
@@ -206,11 +210,6 @@ def check_settings(experiment: Experiment) -> None:
             'every class is a yes-no question; set training.loss = "binary-cross-entropy"',
         ),
         (
-            training.validate_every > 0 and training.metric not in CLASS_METRICS,
-            f"training.metric = {training.metric!r} is of ranks; it is one of "
-            f"{', '.join(CLASS_METRICS)} here",
-        ),
-        (
             graph.layers > 0 and graph.kind != "compgcn",
             'message passing is by CompGCN here; set graph.kind = "compgcn"',
         ),
@@ -231,10 +230,6 @@ def check_settings(experiment: Experiment) -> None:
         (
             training.mask_share > 0,
             "training.mask_share does nothing here; leave it out",
-        ),
-        (
-            experiment.decoder != DecoderSettings(),
-            "facts are not scored, so [decoder] does nothing here; leave it out",
         ),
     ):
         if is_wrong:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -31,11 +31,13 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.out_of_sample_judge import OutOfSampleJudge
 from nodepiece.tasks.run_folder import damaged, read_facts, write_facts
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight
 from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
 from nodepiece.training.links import fact_batches, link_trainer, query_batches
 from nodepiece.training.loop import Metrics
 from nodepiece.training.out_of_sample import ChosenBatches, masking_trainer
+from nodepiece.training.settings import RANK_METRICS
 from nodepiece.training.trainer import Trainer
 
 NO_FACTS: IntArray = np.empty((0, 3), np.int32)
@@ -53,6 +55,16 @@ class OutOfSampleModel(LinkModel):
 @dataclass(frozen=True, eq=False)
 class OutOfSample:
     """The task; its graph is what is seen."""
+
+    reads: ClassVar[tuple[str, ...]] = (
+        "tokenizer",
+        "encoder",
+        "decoder",
+        "walks",
+        "training",
+        "evaluation",
+    )
+    metrics: ClassVar[tuple[str, ...]] = RANK_METRICS
 
     experiment: Experiment
     name: str
@@ -91,6 +103,7 @@ class OutOfSample:
 
     def check(self) -> None:
         check_settings(self.experiment)
+        refuse_unread(self.experiment, groups=self.reads, metrics=self.metrics)
         if self.experiment.training.validate_every and not self.unseen["valid"].num_edges:
             raise InputError(
                 f"dataset {self.name} has no unseen nodes for validation; set "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import torch
 from torch import nn
@@ -20,6 +20,9 @@ Model = TypeVar("Model", bound=nn.Module)
 
 class Task(Protocol[Model]):
     """An experiment and its data, opened. The runner asks in the order of the methods below."""
+
+    reads: ClassVar[tuple[str, ...]]  # the groups of settings that matter, such as "training"
+    metrics: ClassVar[tuple[str, ...]]  # that `validate` computes
 
     @classmethod
     def open(cls, experiment: Experiment, data: Path | None) -> Self:

@@ -10,7 +10,6 @@ from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
 from nodepiece.training.distribution import current_processes
 from nodepiece.training.loop import Metrics
-from nodepiece.training.settings import RANK_METRICS
 
 WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # 0: vectors alone
 
@@ -57,9 +56,4 @@ def check_choice(experiment: Experiment, dataset: str, num_validation_facts: int
         raise InputError(
             f"walks.choose_weight asks validation facts, and dataset {dataset} has none; add some, "
             "or set walks.choose_weight = false and walks.weight by hand"
-        )
-    if experiment.training.metric not in RANK_METRICS:
-        raise InputError(
-            f"walks.choose_weight goes by training.metric, and {experiment.training.metric} is not "
-            f"of ranks; set it to one of {', '.join(RANK_METRICS)}"
         )

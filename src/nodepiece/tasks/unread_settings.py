@@ -1,0 +1,31 @@
+"""Settings that a task would ignore, or could not compute: refused before anything is trained."""
+
+from collections.abc import Collection
+
+from nodepiece.errors import InputError
+from nodepiece.settings import Experiment, changed_settings, default_settings
+
+
+def refuse_unread(
+    experiment: Experiment,
+    *,
+    groups: Collection[str],  # of settings that the task reads, such as "training"
+    metrics: Collection[str],  # that its validation computes
+) -> None:
+    """Refuse a changed setting of another group, and a `training.metric` that is not computed."""
+    for name, value in changed_settings(experiment).items():
+        group, dot, _ = name.rpartition(".")
+        if dot and group not in groups:
+            raise InputError(
+                f"{name} = {value!r} would do nothing: {experiment.task} does not read [{group}]; "
+                "leave it out"
+            )
+    training = experiment.training
+    is_asked_for = (
+        training.validate_every or training.metric != default_settings()["training.metric"]
+    )
+    if is_asked_for and training.metric not in metrics:
+        raise InputError(
+            f"{experiment.task} has no training.metric = {training.metric!r}; it is one of "
+            f"{', '.join(metrics)}"
+        )
