@@ -11,6 +11,7 @@ import nodepiece
 PACKAGE = Path(nodepiece.__file__).parent
 STAGES = (
     "errors",
+    "threads",
     "locks",
     "files",
     "graph",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodepiece.errors import InputError
-from nodepiece.files import atomic_file, atomic_folder, temporary_sibling
+from nodepiece.files import atomic_file, atomic_folder, read_whole, temporary_sibling
 from nodepiece.locks import has_writer, sole_writer
 
 MARKER = "ours.json"
@@ -109,7 +109,8 @@ def test_a_file_system_that_cannot_exchange_folders_gets_the_new_one_in_two_step
 def test_a_reader_finds_a_folder_at_any_time_while_it_is_replaced(tmp_path: Path) -> None:
     target = tmp_path / "folder"
     write_folder(target, "first")
-    is_done, missing = threading.Event(), []
+    is_done = threading.Event()
+    missing: list[Path] = []
 
     def look() -> None:
         while not is_done.is_set():
@@ -125,6 +126,21 @@ def test_a_reader_finds_a_folder_at_any_time_while_it_is_replaced(tmp_path: Path
     is_done.set()
     reader.join()
     assert not missing
+
+
+def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    found: list[str] = []
+    write_folder(target, "first")
+
+    def read() -> list[str]:
+        parts = [(target / MARKER).read_text()]
+        if not found:
+            write_folder(target, "second")
+        found.append((target / MARKER).read_text())
+        return [*parts, found[-1]]
+
+    assert read_whole(target, read) == ["second", "second"]
 
 
 def test_a_second_writer_of_a_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from nodepiece.errors import InputError
+from nodepiece.threads import prefer_sleep
+
+prefer_sleep()  # before PyTorch and numba are imported
 
 if TYPE_CHECKING:
     from nodepiece.data.embedded import load_countries

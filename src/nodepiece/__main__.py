@@ -1,6 +1,5 @@
 """The front door of the command line: python -m nodepiece, and the script nodepiece."""
 
-import os
 import sys
 
 from nodepiece.errors import STOPPED
@@ -8,9 +7,6 @@ from nodepiece.errors import STOPPED
 
 def main() -> None:
     """Run the command line; Ctrl-C is told in one sentence even while it is being imported."""
-    # Threads that wait for each other sleep instead of spinning: beside other busy processes the
-    # spinning ones kept the others from their work, and training took ten times as long.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         from nodepiece.cli import main as run_command
 

@@ -8,13 +8,15 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nodepiece.errors import InputError
 from nodepiece.locks import sole_writer
+
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -110,6 +112,28 @@ def replace_in_two_steps(target: Path, new: Path) -> None:
             old.rename(target)
         raise
     shutil.rmtree(old)
+
+
+def read_whole(folder: Path, read: Callable[[], Result]) -> Result:
+    """What `read` returns of `folder`, all of it from one folder if another takes its place."""
+    while True:
+        before = _identity(folder)
+        try:
+            result = read()
+        except Exception:
+            if _identity(folder) == before:
+                raise
+            continue
+        if _identity(folder) == before:
+            return result
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def check_replaceable(target: Path, marker: str) -> None:

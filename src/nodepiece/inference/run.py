@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from nodepiece.errors import InputError
+from nodepiece.files import read_whole
 from nodepiece.inference.classes import ClassRun
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.links import LinkRun
@@ -35,13 +36,17 @@ def load(
     `overrides` change how it is judged, such as "evaluation.candidates=all"; the rest was trained.
     """
     path = Path(folder)
+    return read_whole(path, lambda: _open(path, overrides)).to(device)
+
+
+def _open(path: Path, overrides: Sequence[str]) -> Run:
     experiment = with_overrides(read_config(path), overrides)
     if trained := [change for change in overrides if not change.startswith("evaluation.")]:
         raise InputError(
             f"{trained[0]} would change what was trained; only evaluation.* can be set"
         )
     task = task_of(experiment).read(experiment, path)
-    return RUNS[experiment.task](path, task, load_model(task, path)).to(device)
+    return RUNS[experiment.task](path, task, load_model(task, path))
 
 
 def load_links(folder: str | Path, *, device: torch.device | str = "cpu") -> LinkRun:

@@ -38,6 +38,7 @@ from nodepiece.tasks.run_place import (
 )
 from nodepiece.tasks.task import Model, Task
 from nodepiece.tasks.tokens import make_tokens
+from nodepiece.threads import stop_spinning
 from nodepiece.tokenizer.storage import load_tokens
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.checkpoint import (
@@ -72,6 +73,7 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
     the checkpoint. An earlier run is replaced when this one is finished (`run_place.py`). Of
     several processes, which must all see the folder, the first one writes.
     """
+    stop_spinning()
     task.check()
     processes = current_processes()
     with writing_run(options.folder) if processes.is_first else nullcontext():
@@ -205,6 +207,7 @@ def save_model(model: nn.Module, folder: Path) -> None:
 
 def load_model(task: Task[Model], folder: Path) -> Model:
     """The trained model of a run folder, on the CPU, ready to answer."""
+    stop_spinning()
     if not (folder / MODEL).is_file():
         raise InputError(
             f"{folder} holds no trained model yet; finish it with: "

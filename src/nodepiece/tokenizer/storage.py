@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nodepiece.errors import InputError
-from nodepiece.files import atomic_folder
+from nodepiece.files import atomic_folder, read_whole
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import load_names, save_names
 from nodepiece.tokenizer.context import RelationSets
@@ -84,7 +84,11 @@ def write_tokens(table: TokenTable, folder: Path) -> None:
 
 def load_vocabulary(folder: str | Path, *, graph: KnowledgeGraph | None = None) -> Vocabulary:
     """Read a vocabulary; given a graph, refuse one that was made for other names."""
-    folder = Path(folder)
+    path = Path(folder)
+    return read_whole(path, lambda: _read_vocabulary(path, graph))
+
+
+def _read_vocabulary(folder: Path, graph: KnowledgeGraph | None) -> Vocabulary:
     header = read_header(folder)
     anchors = load_array(folder / "anchors.npy", (header["num_anchors"],), np.int32)
     if ((anchors < 0) | (anchors >= header["num_nodes"])).any():
@@ -106,8 +110,12 @@ def load_vocabulary(folder: str | Path, *, graph: KnowledgeGraph | None = None) 
 
 def load_tokens(folder: str | Path, *, graph: KnowledgeGraph | None = None) -> TokenTable:
     """Read a vocabulary and its token table; the arrays stay on disk until they are touched."""
-    folder = Path(folder)
-    vocabulary = load_vocabulary(folder, graph=graph)
+    path = Path(folder)
+    return read_whole(path, lambda: _read_tokens(path, graph))
+
+
+def _read_tokens(folder: Path, graph: KnowledgeGraph | None) -> TokenTable:
+    vocabulary = _read_vocabulary(folder, graph)
     tokens = folder / "tokens"
     if not tokens.is_dir():
         raise InputError(f"{folder} holds a vocabulary without tokens; run nodepiece tokenize")
