@@ -1,6 +1,7 @@
 # make demo   makes .venv, installs, runs the main job on the embedded graph
 # make test   makes .venv, installs, runs all tests
 # make test-orders   all tests in three random orders, two processes side by side
+# make fuzz   10,000 generated bad inputs: only results or one-sentence refusals (make fuzz SEED=1)
 # make lint   format and style (ruff), types (mypy --strict)
 # make bench  the measurements of results/, here and now
 PYTHON ?= python3
@@ -11,7 +12,7 @@ ifneq ($(wildcard ../shared/data/SHA256SUMS),)
 export NODEPIECE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-orders lint bench clean
+.PHONY: demo test test-orders fuzz lint bench clean
 
 demo: .venv/installed
 	$(BIN)/nodepiece demo
@@ -21,6 +22,10 @@ test: .venv/installed-dev
 
 test-orders: .venv/installed-dev
 	for seed in 1 2 3; do $(BIN)/python -m pytest -p randomly --randomly-seed=$$seed -n 2 || exit 1; done
+
+SEED ?= 0
+fuzz: .venv/installed-dev
+	$(BIN)/python -m tests.fuzz --seed $(SEED) --inputs 10000
 
 lint: .venv/installed-dev
 	$(BIN)/ruff format --check .

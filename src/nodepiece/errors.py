@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+MOST_CHARACTERS = 1_500  # of a message
 STOPPED = 130, "stopped before the end; nothing half-written is left behind"  # status, sentence
 
 
@@ -9,8 +10,12 @@ class InputError(ValueError):
     """A mistake in what the user gave: a file, a value, a name.
 
     Its message is one sentence or two that name the offending file, line or value and say what
-    to do next. The command line prints it without a traceback and exits with status 2.
+    to do next. The command line prints it without a traceback and exits with status 2. What a
+    file holds may be quoted in it: it stays on one line of readable length all the same.
     """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(one_line(sentence))
 
 
 class SettingError(InputError):
@@ -35,6 +40,20 @@ class _Names(dict[str, str]):
 
     def __missing__(self, field: str) -> str:
         return self.name(field)
+
+
+def one_line(text: str) -> str:
+    """The text with white space as blanks, other control characters escaped, and its middle left
+    out where it is long: the end says what to do.
+    """
+    if len(text) > MOST_CHARACTERS:
+        text = f"{text[: MOST_CHARACTERS * 2 // 3]} ... {text[-MOST_CHARACTERS // 3 :]}"
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else " " if each.isspace() else ascii(each)[1:-1]
+        for each in text
+    )
 
 
 class Stopped(Exception):

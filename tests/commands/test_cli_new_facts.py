@@ -136,6 +136,7 @@ def test_json_of_an_update_has_what_was_asked_for(
         (["update", "RUN", "--remove", "unknown.tsv"], "unknown node 'Kenia'; did you mean"),
         (["embed", "RUN", "-o", "v.parquet", "--nodes", "names.txt"], "unknown node 'Kenia'"),
         (["embed", "RUN", "-o", "v.parquet", "--nodes", "nowhere"], "there is no file nowhere"),
+        (["embed", "RUN", "-o", "v.parquet", "--nodes", "."], ". cannot be read (Is a directory)"),
         (["embed", "RUN", "-o", "."], "is a folder; name a file"),
     ],
 )

@@ -503,6 +503,15 @@ def test_an_unwanted_member_is_skipped_up_to_the_stated_size(tmp_path: Path) -> 
         unpack(archive, {"train": ("train.txt",)}, tmp_path / "into", most_bytes=1_000_000)
 
 
+def test_an_archive_that_leads_before_its_beginning_is_refused(tmp_path: Path) -> None:
+    archive = tmp_path / "umls.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("train.txt", b"a")
+        made.getinfo("train.txt").header_offset = 2**32 - 2
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        unpack(archive, {"train": ("train.txt",)}, tmp_path / "into", most_bytes=1_000_000)
+
+
 def test_an_archive_of_too_many_members_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,13 @@ def test_a_gzip_file_cut_short_is_an_error(tmp_path: Path, name: str) -> None:
     assert complaint(path)
 
 
+def test_a_gzip_file_with_wrong_bytes_is_an_error(tmp_path: Path) -> None:
+    content = bytearray(gzip.compress(TSV))
+    content[10:14] = b"\xff\xff\xff\xff"  # where the compressed data begins
+    with pytest.raises(InputError, match=r"x\.tsv\.gz cannot be read"):
+        read_graph(written(tmp_path, bytes(content), "x.tsv.gz"))
+
+
 def test_a_bad_line_in_a_gzip_file_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, gzip.compress(TSV + b"Rome\n"), "facts.tsv.gz")
     assert complaint(path).startswith("line 3: expected 3 columns")

@@ -59,6 +59,10 @@ def read_names(path: Path) -> list[str]:
         raise InputError(
             f"{path} is not UTF-8 text; give a file with a node name a line"
         ) from error
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror}); give a file with a node name a line"
+        ) from error
     names = [line for line in lines if line]
     if not names:
         raise InputError(f"{path} names no nodes; write one name a line")

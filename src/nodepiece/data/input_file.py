@@ -4,6 +4,7 @@ import gzip
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def open_file(path: Path, label: str) -> Iterator[InputFile]:
         yield InputFile(path, label, is_gzip=magic.startswith(GZIP_MAGIC))
     except EOFError as error:
         raise InputError(f"{label} ends early: {error}; copy or compress it again") from error
-    except OSError as error:
+    except (OSError, zlib.error) as error:
         raise InputError(f"{label} cannot be read: {error}; check the file") from error
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import shutil
 import tarfile
 import zipfile
 import zlib
@@ -61,14 +60,9 @@ def unpack(
             for name, member in chosen:
                 target = into / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                source = member.open() if member.is_plain_file else None
-                if source is None:
-                    raise InputError(
-                        f"{member.path} in {archive.name} is not a plain file; "
-                        "it was not unpacked: tell the maintainers of nodepiece"
-                    )
-                with source, target.open("xb") as copy:
-                    shutil.copyfileobj(source, copy, 1 << 20)
+                with target.open("xb") as copy:
+                    for block in _blocks(archive, member):
+                        copy.write(block)
     except DAMAGE as error:
         raise InputError(
             f"{archive.name} cannot be unpacked ({error}); fetch the benchmark again"
@@ -116,6 +110,22 @@ class BoundedGzip(gzip.GzipFile):
     def _refuse_beyond(self, position: int) -> None:
         if position > self.most_bytes + tarfile.RECORDSIZE:  # tarfile reads whole records
             raise _too_large(self.archive, self.most_bytes)
+
+
+def _blocks(archive: Path, member: Member) -> Iterator[bytes]:
+    """The content of a member; a damaged archive may lead before its own beginning."""
+    try:
+        source = member.open() if member.is_plain_file else None
+        if source is None:
+            raise InputError(
+                f"{member.path} in {archive.name} is not a plain file; "
+                "it was not unpacked: tell the maintainers of nodepiece"
+            )
+        with source:
+            while block := source.read(1 << 20):
+                yield block
+    except OSError as error:
+        raise zipfile.BadZipFile(str(error)) from error
 
 
 def _too_large(archive: Path, most_bytes: int) -> InputError:
