@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.tasks import citizens, couples, professions, test_out_of_sample
+from tests.tasks import citizens, couples, newcomers, professions
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.labelled_graph import NodeLabels
@@ -54,7 +54,7 @@ def inductive(changed: str | None) -> Task[Any]:
 
 
 def out_of_sample(changed: str | None) -> Task[Any]:
-    opened = test_out_of_sample.task(test_out_of_sample.settings(training=EVERY_EPOCH))
+    opened = newcomers.task(newcomers.settings(training=EVERY_EPOCH))
     if changed is None:
         return opened
     edges = opened.unseen[changed]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tasks import citizens, couples, professions, test_out_of_sample
+from tests.tasks import citizens, couples, newcomers, professions
 
 from nodepiece.decoders.class_model import ClassifierSettings
 from nodepiece.decoders.link_model import DecoderSettings
@@ -30,7 +30,7 @@ EXPERIMENTS = {
     "relation-prediction": couples.experiment(task="relation-prediction"),
     "inductive-link-prediction": citizens.experiment(),
     "node-classification": professions.experiment(),
-    "out-of-sample": test_out_of_sample.settings(),
+    "out-of-sample": newcomers.settings(),
 }
 OPENED: dict[str, Callable[[Experiment], Task[Any]]] = {
     "link-prediction": lambda chosen: LinkPrediction(chosen, couples.couples()),
@@ -39,7 +39,7 @@ OPENED: dict[str, Callable[[Experiment], Task[Any]]] = {
         chosen, citizens.two_worlds()
     ),
     "node-classification": lambda chosen: NodeClassification(chosen, professions.professions()),
-    "out-of-sample": test_out_of_sample.task,
+    "out-of-sample": newcomers.task,
 }
 CLASSIFIER = {"classifier": ClassifierSettings(dropout=0.5)}
 
