@@ -13,11 +13,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.tasks.couples import couples, experiment
-from tests.tasks.together import run, sampled
+from tests.tasks.together import MEANS, model_of_couples, run, sampled
 
 from nodepiece.errors import InputError
 from nodepiece.settings import to_toml
+from nodepiece.training.batches import QueryBatch
 from nodepiece.training.distribution import Processes, own_gpu
+from nodepiece.training.objectives import loss_against_all
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 
@@ -83,6 +85,30 @@ def test_every_fact_is_ranked_once_whatever_the_task(folder: Path, name: str, co
 def test_two_processes_replace_an_earlier_run(folder: Path) -> None:
     assert len(losses(folder / "replaced")) == metrics_in(folder / "replaced")["epochs"] == 2
     assert not [path.name for path in folder.iterdir() if path.name.startswith(".replaced")]
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_the_gradient_of_two_processes_is_that_of_their_batches_together(
+    folder: Path, name: str
+) -> None:
+    parts = [torch.load(folder / f"{name} {rank}.pt") for rank in range(2)]
+    num_answers = [float(part["weight"].sum()) for part in parts]
+    assert num_answers[0] != num_answers[1]
+    size = len(parts[0]["heads"])
+    rows = torch.cat([part["answers"][0] + rank * size for rank, part in enumerate(parts)])
+    batch = QueryBatch(
+        torch.cat([part["heads"] for part in parts]),
+        torch.cat([part["relations"] for part in parts]),
+        torch.stack([rows, torch.cat([part["answers"][1] for part in parts])]),
+        torch.cat([part["weight"] for part in parts]),
+    )
+    model, training = model_of_couples(), experiment(**MEANS[name]).training
+
+    loss_against_all(model, batch, training).backward()  # type: ignore[no-untyped-call]
+
+    expected = [parameter.grad for parameter in model.parameters()]
+    for part in parts:
+        torch.testing.assert_close(part["gradients"], expected)
 
 
 def test_two_processes_choose_one_weight_of_walks(folder: Path) -> None:

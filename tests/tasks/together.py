@@ -12,11 +12,16 @@ import torch
 from tests.tasks.couples import couples, experiment
 
 from nodepiece.cli import main
+from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.walks import WalkSettings
+from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
+from nodepiece.tokenizer.tokens import tokenize
+from nodepiece.tokenizer.vocabulary import fit_vocabulary
 from nodepiece.training.distribution import current_processes, joined_processes
+from nodepiece.training.links import link_trainer
 
 CPU = torch.device("cpu")
 
@@ -68,6 +73,44 @@ def train_together(folder: Path) -> None:
     assert collected.tolist() == [0, 10, 20, 30, 40, 50, 60]
 
 
+# Losses that are means over answers, of which the processes have more or fewer.
+MEANS: dict[str, dict[str, Any]] = {
+    "answers": {"loss": "cross-entropy", "smoothing": 0.1},
+    "facts": {"loss": "cross-entropy", "relation_weight": 0.5, "regularization": 0.1},
+    "both": {"loss": "binary-cross-entropy", "relation_weight": 0.5, "regularization": 0.1},
+}
+
+
+def model_of_couples() -> LinkModel:
+    """The same in every process, and without dropout."""
+    task, rng = LinkPrediction(experiment(), couples()), np.random.default_rng(0)
+    vocabulary = fit_vocabulary(task.graph, task.experiment.tokenizer, rng=rng)
+    return task.build_model(tokenize(task.graph, vocabulary, rng=rng)).eval()
+
+
+def average_gradients(folder: Path) -> None:
+    """Write the batch of this process, and the gradients of all processes together."""
+    processes, model = current_processes(), model_of_couples()
+    edges = torch.tensor(with_inverses(couples().train))
+    for name, settings in MEANS.items():
+        training = experiment(**settings, batch_size=48).training
+        generator = torch.Generator().manual_seed(processes.rank)
+        trainer = link_trainer(model, edges, training, generator=generator)
+        trainer.batches.start_epoch(generator=generator)
+        batch = trainer.batches.take(torch.tensor([0]))
+        trainer.optimizer.zero_grad()
+        trainer.loss(batch).backward()  # type: ignore[arg-type, no-untyped-call]
+        trainer._average_gradients()
+        content = {
+            "heads": batch.heads,
+            "relations": batch.relations,
+            "answers": batch.answers,  # type: ignore[union-attr]
+            "weight": batch.weight,
+            "gradients": [parameter.grad for parameter in model.parameters()],
+        }
+        torch.save(content, folder / f"{name} {processes.rank}.pt")
+
+
 def train_by_command(folder: Path) -> None:
     words = ["nodepiece", "train", str(folder / "experiment.toml"), "-o", str(folder / "command")]
     with patch.object(sys, "argv", [*words, "--device", "cpu"]):
@@ -87,6 +130,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     with joined_processes(CPU) as joined:
         train_together(Path(sys.argv[1]))
+        average_gradients(Path(sys.argv[1]))
         rank = joined.rank
     assert current_processes().count == 1 and not threads_of_gloo()
     time.sleep(rank)  # the other one is early, and would find old addresses

@@ -4,6 +4,7 @@ A step asks for its batch with a counter that lives on the device and gets tenso
 never change, so that the step can be recorded once and replayed.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
 import torch
@@ -41,6 +42,7 @@ class QueryBatch(NamedTuple):
     answers: Tensor  # (2, capacity) rows of the batch and nodes
     weight: Tensor  # (capacity,) 1 for answers, 0 where the batch has fewer
     edges: Tensor | None = None  # (capacity,) which training edges they are; num_edges: none
+    mean_count: Tensor | None = None  # () of answers, over the processes; None: there is one
 
 
 class FactBatch(NamedTuple):
@@ -66,6 +68,7 @@ class QueryBatches:
         batch_size: int,
         *,
         num_shares: int = 1,  # so many processes go through an epoch together
+        average: Callable[[list[Tensor]], None] | None = None,  # over them, in place; None: one
     ) -> None:
         head, relation, tail = edges.long().T
         key, order = torch.sort(head * num_relations + relation, stable=True)
@@ -77,6 +80,8 @@ class QueryBatches:
         self.batch_size = batch_size
         self.num_batches = -(-len(pairs) // (batch_size * num_shares))
         self.capacity = 0
+        self.average = average
+        self.mean_counts = torch.zeros(self.num_batches, device=edges.device)
 
     def start_epoch(self, *, generator: torch.Generator) -> bool:
         """Shuffle. Returns whether shapes changed: an epoch may need more room for answers."""
@@ -85,11 +90,15 @@ class QueryBatches:
         shuffle = torch.randperm(len(self.counts), generator=generator, device=device)
         self.pairs = shuffle[torch.arange(num_slots, device=device) % len(shuffle)]
         counts = self.counts[self.pairs]  # (num_slots,)
-        needed = int(counts.view(self.num_batches, -1).sum(dim=1).max())
+        num_answers = counts.view(self.num_batches, -1).sum(dim=1)
+        needed = int(num_answers.max())
         grew = needed > self.capacity
         if grew:
             self.reserve(needed + needed // 4)
         self._lay_out(counts)
+        if self.average is not None:
+            self.mean_counts.copy_(num_answers)
+            self.average([self.mean_counts])
         return grew
 
     def reserve(self, capacity: int) -> None:
@@ -130,7 +139,8 @@ class QueryBatches:
         rows, nodes = self.rows.index_select(0, step), self.nodes.index_select(0, step)
         answers = torch.cat([rows, nodes])
         weight, edges = (rows.index_select(0, step)[0] for rows in (self.weight, self.edges))
-        return QueryBatch(heads, relations, answers, weight, edges)
+        mean_count = None if self.average is None else self.mean_counts.index_select(0, step)[0]
+        return QueryBatch(heads, relations, answers, weight, edges, mean_count)
 
 
 class FactBatches:

@@ -50,7 +50,13 @@ def link_trainer(
 def query_batches(edges: Tensor, num_relations: int, settings: TrainingSettings) -> QueryBatches:
     processes = current_processes()
     batch_size = processes.share(settings.batch_size)
-    return QueryBatches(edges, num_relations, batch_size, num_shares=processes.count)
+    return QueryBatches(
+        edges,
+        num_relations,
+        batch_size,
+        num_shares=processes.count,
+        average=processes.average if processes.count > 1 else None,
+    )
 
 
 def fact_batches(edges: Tensor, num_relations: int, settings: TrainingSettings) -> FactBatches:

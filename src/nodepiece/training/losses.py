@@ -13,13 +13,21 @@ from torch.nn import functional
 
 class AgainstAllLoss(Protocol):
     def __call__(
-        self, scores: Tensor, answers: Tensor, weight: Tensor | None = None, *, smoothing: float
+        self,
+        scores: Tensor,
+        answers: Tensor,
+        weight: Tensor | None = None,
+        *,
+        smoothing: float,
+        count: Tensor | None = None,
     ) -> Tensor:
         """scores (batch, num_nodes), answers (2, num_answers), weight (num_answers,) -> ().
 
         An answer is a row and a column of `scores`. A pair stands there once; pairs that only fill
         up a fixed length have weight 0 and may point anywhere inside. `smoothing` in [0, 1) is
-        the share of certainty taken from the answers and spread over the other nodes.
+        the share of certainty taken from the answers and spread over the other nodes. A mean over
+        answers is their sum over `count` (), by default their weight: of several processes all
+        divide by the same, so that the mean of their gradients is the gradient of all answers.
         """
 
 
@@ -42,9 +50,16 @@ class SampledLoss(Protocol):
 
 
 def binary_cross_entropy_all(
-    scores: Tensor, answers: Tensor, weight: Tensor | None = None, *, smoothing: float
+    scores: Tensor,
+    answers: Tensor,
+    weight: Tensor | None = None,
+    *,
+    smoothing: float,
+    count: Tensor | None = None,
 ) -> Tensor:
     """Is each node an answer or not: the mean over all batch * num_nodes yes-no questions.
+
+    There are as many in every process, whatever the `count` of answers.
 
     Labels are 1 - smoothing and smoothing / (num_nodes - 1), as published. The cross-entropy of
     label y is softplus(score) - y * score, so the labels matter only through two sums of scores
@@ -61,7 +76,12 @@ def binary_cross_entropy_all(
 
 
 def cross_entropy_all(
-    scores: Tensor, answers: Tensor, weight: Tensor | None = None, *, smoothing: float
+    scores: Tensor,
+    answers: Tensor,
+    weight: Tensor | None = None,
+    *,
+    smoothing: float,
+    count: Tensor | None = None,
 ) -> Tensor:
     """Which node is the answer: the (weighted) mean over answers of the softmax cross-entropy.
 
@@ -73,7 +93,9 @@ def cross_entropy_all(
     if no:
         normalizer = normalizer - no * scores.sum(dim=1)
     losses = normalizer.gather(0, answers[0].long()) - (yes - no) * _at(scores, answers)
-    return losses.mean() if weight is None else (losses * weight).sum() / weight.sum()
+    if weight is None:
+        return losses.mean()
+    return (losses * weight).sum() / (weight.sum() if count is None else count)
 
 
 def _smoothed_labels(scores: Tensor, smoothing: float) -> tuple[float, float]:

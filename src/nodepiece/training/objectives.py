@@ -49,6 +49,7 @@ def loss_against_all(
         walked,
         batch.answers,
         batch.weight,
+        count=batch.mean_count,
         walks=model.walk_settings,
         settings=settings,
     )
@@ -63,14 +64,15 @@ def loss_with_walks(
     answers: Tensor,
     weight: Tensor | None = None,
     *,
+    count: Tensor | None = None,
     walks: WalkSettings,
     settings: TrainingSettings,
 ) -> Tensor:
     """Against all nodes by both scores together or each alone, as the settings of walks say.
 
-    For answers and weight see `AgainstAllLoss`.
+    For answers, weight and count see `AgainstAllLoss`.
     """
-    loss_of = partial(AGAINST_ALL_LOSSES[settings.loss], smoothing=settings.smoothing)
+    loss_of = partial(AGAINST_ALL_LOSSES[settings.loss], smoothing=settings.smoothing, count=count)
     if walked is None:
         return loss_of(by_vectors, answers, weight)
     if walks.apart:
@@ -98,7 +100,8 @@ def loss_of_answers(
     """
     rows, tails = batch.answers
     heads, relations = batch.heads[rows], batch.relations[rows]
-    weight = batch.weight / batch.weight.sum()
+    count = batch.weight.sum() if batch.mean_count is None else batch.mean_count
+    weight = batch.weight / count
     loss = torch.zeros((), device=vectors.device)
     if settings.relation_weight:
         scores = model.score_all_relations(heads, tails, vectors)
