@@ -9,6 +9,7 @@ from tests.graph.changes import Batch, histories
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.changed_edges import changed_edges
 from nodepiece.graph.changing_adjacency import ChangingAdjacency
 from nodepiece.graph.changing_nearest import NearestTable, Rows
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -27,13 +28,16 @@ def start(
 
 
 def apply(adjacency: ChangingAdjacency, table: NearestTable, batch: Batch) -> Rows:
-    adjacency.add_nodes(batch.num_new_nodes)
+    rows = changed_by(adjacency, table, batch)
+    adjacency.apply(batch.inserted, batch.removed, batch.num_new_nodes)
     table.add_nodes(batch.num_new_nodes)
-    adjacency.remove(batch.removed)
-    adjacency.insert(batch.inserted)
-    rows = table.changed_by(adjacency, batch.inserted, batch.removed)
     table.write(rows)
     return rows
+
+
+def changed_by(adjacency: ChangingAdjacency, table: NearestTable, batch: Batch) -> Rows:
+    with changed_edges(adjacency, batch.inserted, batch.removed, batch.num_new_nodes) as edges:
+        return table.changed_by(edges)
 
 
 @settings(max_examples=400, deadline=None)
@@ -63,13 +67,11 @@ def test_only_asking_leaves_everything_as_it_was(salt: np.uint64 | None) -> None
     adjacency, table = start(path, np.array([0, 3], np.int32), 2, salt)
     before = table.distance.copy()
     fact = np.array([[0, 0, 3]], np.int32)
-    adjacency.insert(fact)
-    rows = table.changed_by(adjacency, fact, NO_FACTS)
+    rows = changed_by(adjacency, table, Batch(fact, NO_FACTS, 0))
     assert rows.nodes.tolist() == [0, 3]  # were three hops apart; for 1 and 2 nothing is nearer
     np.testing.assert_array_equal(rows.distance, [[0, 1], [0, 1]])
     np.testing.assert_array_equal(table.distance, before)
-    adjacency.remove(fact)
-    assert table.changed_by(adjacency, NO_FACTS, NO_FACTS).nodes.size == 0
+    assert changed_by(adjacency, table, Batch(NO_FACTS, NO_FACTS, 0)).nodes.size == 0
 
 
 def test_a_part_that_is_cut_off_forgets_its_sources() -> None:
@@ -102,6 +104,5 @@ def test_a_distance_that_the_table_cannot_hold_is_refused() -> None:
     table = NearestTable(nearest, distance.astype(np.int16), 1, salt=None)
     adjacency = ChangingAdjacency(build_adjacency(KnowledgeGraph(NO_FACTS, 3, 1)))
     fact = np.array([[1, 0, 2]], np.int32)
-    adjacency.insert(fact)
     with pytest.raises(InputError, match="more than 32,767 hops away"):
-        table.changed_by(adjacency, fact, NO_FACTS)
+        changed_by(adjacency, table, Batch(fact, NO_FACTS, 0))

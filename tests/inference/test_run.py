@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tasks.couples import couples, experiment
 
+from nodepiece.errors import InputError
 from nodepiece.inference.facts import best_first
 from nodepiece.inference.links import LinkRun
-from nodepiece.inference.run import load_links
+from nodepiece.inference.run import load, load_links
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
 
@@ -68,6 +69,30 @@ def test_the_relations_of_a_pair_are_scored_each_on_its_own(run: LinkRun) -> Non
 def test_known_answers_can_be_limited_to_splits(run: LinkRun) -> None:
     assert run.known(head="person 31", relation="married to", splits=("train",)) == []
     assert run.known(head="person 31", relation="married to", splits=("test",)) == ["person 30"]
+
+
+def test_one_fact_is_asked_about_at_a_time(run: LinkRun) -> None:
+    with pytest.raises(InputError, match=r"head must be one name, got \['person 0', 'person 1'\]"):
+        run.predict(head=["person 0", "person 1"], relation="lives in")  # type: ignore[arg-type]
+
+
+def test_one_name_is_not_taken_for_a_list_of_letters(run: LinkRun) -> None:
+    with pytest.raises(InputError, match=r"give a list of node names, such as \['town 0'\]"):
+        run.embed("town 0")
+
+
+@pytest.mark.parametrize("device", ["gpu", "mps"])
+def test_an_unknown_device_is_named_with_those_there_are(run: LinkRun, device: str) -> None:
+    with pytest.raises(InputError, match=f"unknown device '{device}'; it is cpu, cuda or cuda:N"):
+        load(run.folder, device=device)
+    with pytest.raises(InputError, match=f"unknown device '{device}'"):
+        run.to(device)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_a_gpu_that_is_not_there_is_an_error_that_says_what_to_do(run: LinkRun) -> None:
+    with pytest.raises(InputError, match="there is no CUDA device here; leave the device out"):
+        load(run.folder, device=torch.device("cuda"))
 
 
 @given(st.lists(st.sampled_from([-np.inf, 0.0, 0.5, 1.0]), max_size=12), st.integers(1, 15))

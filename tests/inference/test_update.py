@@ -1,5 +1,6 @@
 """Lasting updates: by name, whole or not at all, seen by who opens the run next."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,6 @@ from nodepiece.inference.live_store import LIVE, writing
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import Updated, keep_vectors, update_run
 from nodepiece.tasks.link_prediction import LinkPrediction
-from nodepiece.tasks.run_folder import MODEL
 from nodepiece.tasks.runner import RunOptions, run_experiment
 
 NEWCOMERS = [
@@ -243,8 +243,9 @@ def test_what_a_killed_folding_left_goes_with_the_next_one(
 
 def test_vectors_of_other_weights_are_refused(run: LinkRun) -> None:
     update_run(run, add=NEWCOMERS)
-    with (run.folder / MODEL).open("ab") as file:
-        file.write(b" ")
+    (base,) = (run.folder / LIVE).glob("base-*")
+    header = json.loads((base / "live.json").read_text()) | {"model_sha256": "0" * 64}
+    (base / "live.json").write_text(json.dumps(header))
     with pytest.raises(InputError, match="vectors of other weights"):
         run.look_again()
 

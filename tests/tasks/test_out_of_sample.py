@@ -71,7 +71,7 @@ def test_ranks_are_those_of_a_node_known_by_its_other_facts(
             if chosen.walks.steps:  # as when asked by name: the node is in the graph
                 there = run_of.with_facts(others)
                 asked = Question(there.dataset.names.node_id(node), relation, asks_relation=False)
-                scores = scores + there._walk(asked).detach().numpy()[0, : len(scores)]
+                scores = scores + there.snapshot._walk(asked).detach().numpy()[0, : len(scores)]
             target = names.node_id(tail if asks_tail else head)
             known = {
                 names.node_id(t if asks_tail else h)

@@ -151,14 +151,14 @@ def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
     updated = load_links(tmp_path / "run")
     update_run(updated, add=new)
     for answering in (trained, supposed, updated, load_links(tmp_path / "run")):
-        found = answering.scores(asked)
+        found = answering.snapshot.scores(asked)
         with torch.no_grad():
             head = answering.vectors[[1]]
             relation = answering.model.relation_vectors()[[0]]
             by_vectors = answering.model.decoder.score_all_tails(head, relation, answering.vectors)
             assert answering.model.walks is not None
             answering.model.walks.train()  # where nothing is weighed
-            walked = answering._walk(asked)
+            walked = answering.snapshot._walk(asked)
             answering.model.walks.eval()
         expected = (by_vectors + weight * walked)[0].numpy()
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

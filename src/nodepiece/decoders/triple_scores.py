@@ -51,6 +51,13 @@ class Decoder:
             raise InputError(f"dim is {dim}; this decoder needs a multiple of {self.num_parts}")
         return dim * self.relation_parts
 
+    def __reduce__(self) -> tuple[Any, ...] | str:
+        """Pickled by its name in DECODERS, where it has one: a lambda cannot be."""
+        for name, decoder in DECODERS.items():
+            if decoder is self:
+                return decoder_named, (name,)
+        return super().__reduce_ex__(2)
+
 
 def transe(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
     """Bordes et al., 2013, with the L2 norm."""
@@ -170,6 +177,10 @@ def _all_relations_in_chunks(score: Score) -> Score:
         return in_chunks(score_chunk, relations, cells_each=head.numel())
 
     return score_all_relations
+
+
+def decoder_named(name: str) -> Decoder:
+    return DECODERS[name]
 
 
 DECODERS: dict[str, Decoder] = {

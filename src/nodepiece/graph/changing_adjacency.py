@@ -16,7 +16,8 @@ class ChangingAdjacency:
     The edges of node v are the slice start[v]:start[v] + count[v] of `neighbours` and `relations`,
     in no particular order. A row that is full moves to the end with twice the room, so a new edge
     costs constant time on average; one that goes is replaced by the last of its row. What rows
-    leave behind is reclaimed when it is as much as what is in use. Not safe for several threads.
+    leave behind is reclaimed when it is as much as what is in use. Any number of threads may read
+    it, while none changes it; `changed_edges` shows a change without making it.
     """
 
     def __init__(self, adjacency: Adjacency) -> None:
@@ -29,6 +30,7 @@ class ChangingAdjacency:
         spare = self.used // SPARE_SHARE + 1024
         self.neighbours: IntArray = with_room(adjacency.neighbours, spare)
         self.relations: IntArray = with_room(adjacency.relations, spare)
+        self.spare_marks: list[IntArray] = []  # of -1 for every node, for `changed_edges`
 
     @property
     def num_edges(self) -> int:
@@ -44,9 +46,11 @@ class ChangingAdjacency:
             self.room = with_room(self.room, spare)
         self.num_nodes += number
 
-    def drop_nodes(self, number: int) -> None:
-        """Take back the last ids, whose nodes have no edges; their rows wait for the next ones."""
-        self.num_nodes -= number
+    def apply(self, added: IntArray, removed: IntArray, num_new_nodes: int) -> None:
+        """Add nodes, remove facts that are there and insert others that are not."""
+        self.add_nodes(num_new_nodes)
+        self.remove(removed)
+        self.insert(added)
 
     def contains(self, facts: IntArray) -> NDArray[np.bool_]:
         """(num_facts, 3) by ids -> (num_facts,): which are there."""

@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from nodepiece.errors import InputError
-from nodepiece.graph.arrays import IntArray
-from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, with_room
+from nodepiece.graph.arrays import IntArray, LongArray
+from nodepiece.graph.changed_edges import ChangedEdges, row_of
+from nodepiece.graph.changing_adjacency import SPARE_SHARE, with_room
 from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, Distances
 from nodepiece.graph.row_changes import (
     NEVER_FULL,
@@ -46,10 +48,22 @@ class Rows(NamedTuple):
     distance: Distances  # (num_rows, k)
 
 
+class Scratch(NamedTuple):
+    """Marks on nodes and sources, of one search at a time, which leaves them as it found them."""
+
+    fresh_of: IntArray  # (room for nodes,) -1
+    why: NDArray[np.int8]  # (room for nodes,) NOTHING
+    full_at: NDArray[np.int16]  # (room for nodes,) the distance beyond which a node takes nothing
+    seen: (
+        LongArray  # (num_sources + 1,) when each source was last seen, and, last, the present time
+    )
+
+
 class NearestTable:
     """The k nearest sources of every node of a graph that changes.
 
-    `changed_by` says what a change of the edges does to it, and `write` lets it happen.
+    `changed_by` says what a change of the edges does to it, and `write` lets it happen. Any number
+    of threads may ask for the former while none does the latter.
     """
 
     def __init__(
@@ -60,48 +74,34 @@ class NearestTable:
         spare = self.num_nodes // SPARE_SHARE + 1024
         self.nearest = with_room(nearest, spare, UNREACHED)
         self.distance = with_room(distance, spare, UNREACHED)
-        # When each source was last looked at, and, last of all, what time it is.
-        self._seen = np.zeros(num_sources + 1, np.int64)
-        self._make_scratch()
+        self._spare: list[Scratch] = []  # what no search is using
 
     def add_nodes(self, number: int) -> None:
         """Nodes that hold nothing yet, with the next ids."""
-        missing = self.num_nodes + number - len(self.nearest)
-        if missing > 0:
-            spare = missing + len(self.nearest) // SPARE_SHARE
-            self.nearest = with_room(self.nearest, spare, UNREACHED)
-            self.distance = with_room(self.distance, spare, UNREACHED)
-            self._make_scratch()
+        self.nearest, self.distance = self._with_room_for(self.num_nodes + number)
         self.num_nodes += number
 
-    def drop_nodes(self, number: int) -> None:
-        """Take back the last ids."""
-        self.num_nodes -= number
-        self.nearest[self.num_nodes : self.num_nodes + number] = UNREACHED
-        self.distance[self.num_nodes : self.num_nodes + number] = UNREACHED
-        if self.nearest.shape[1]:
-            self._full_at[self.num_nodes : self.num_nodes + number] = NEVER_FULL
+    def changed_by(self, edges: ChangedEdges) -> Rows:
+        """The rows that are different once the edges are changed; nothing is written.
 
-    def changed_by(
-        self, adjacency: ChangingAdjacency, inserted: IntArray, removed: IntArray
-    ) -> Rows:
-        """The rows that are different now that `adjacency` has the inserted facts and lacks others.
-
-        inserted, removed: (num_facts, 3). Time grows with the edges of nodes that change, not with
-        the graph. Rows come in the order of node ids.
+        Time grows with the edges of nodes that change, not with the graph. Rows come in the order
+        of node ids.
         """
         if not self.nearest.shape[1]:
             return Rows(np.empty(0, np.int32), self.nearest[:0], self.distance[:0])
+        nearest, distance = self._with_room_for(edges.num_nodes)
+        scratch = self._borrow(distance)
         num_fresh, too_far, nodes, nearest, distance = _search(
-            (adjacency.start, adjacency.count, adjacency.neighbours),
-            (self.nearest, self.distance, self._full_at),
-            (self._fresh_of, self._why),
-            self._seen,
-            inserted,
-            removed,
+            edges.neighbour_rows,
+            (nearest, distance, scratch.full_at),
+            (scratch.fresh_of, scratch.why),
+            scratch.seen,
+            edges.added,
+            edges.removed,
             self.salt is not None,
             np.uint64(0) if self.salt is None else self.salt,
         )
+        self._spare.append(scratch)
         if too_far:
             raise InputError(
                 f"some nodes would be more than {MAX_DISTANCE:,} hops away from their nearest "
@@ -113,15 +113,33 @@ class NearestTable:
     def write(self, rows: Rows) -> None:
         self.nearest[rows.nodes] = rows.nearest
         self.distance[rows.nodes] = rows.distance
-        if rows.distance.shape[1]:
-            self._full_at[rows.nodes] = fullness_of_all(rows.distance)
+        # One is brought up to date, more are made when they are needed.
+        self._spare = [kept for kept in self._spare[:1] if len(kept.why) == len(self.nearest)]
+        for kept in self._spare:
+            kept.full_at[rows.nodes] = fullness_of_all(rows.distance)
 
-    def _make_scratch(self) -> None:
-        """Marks on nodes, which every search leaves as it found them."""
-        self._fresh_of = np.full(len(self.nearest), -1, np.int32)
-        self._why = np.full(len(self.nearest), NOTHING, np.int8)
-        if self.nearest.shape[1]:  # small, as it is read at random
-            self._full_at = fullness_of_all(self.distance)
+    def _with_room_for(self, num_nodes: int) -> tuple[IntArray, Distances]:
+        """The table, or a longer copy of it where it is too short."""
+        missing = num_nodes - len(self.nearest)
+        if missing <= 0:
+            return self.nearest, self.distance
+        spare = missing + len(self.nearest) // SPARE_SHARE
+        return with_room(self.nearest, spare, UNREACHED), with_room(self.distance, spare, UNREACHED)
+
+    def _borrow(self, distance: Distances) -> Scratch:
+        """Marks for a table of such distances, that no other thread has."""
+        try:
+            scratch = self._spare.pop()
+        except IndexError:
+            scratch = None
+        if scratch is not None and len(scratch.why) == len(distance):
+            return scratch
+        return Scratch(
+            np.full(len(distance), -1, np.int32),
+            np.full(len(distance), NOTHING, np.int8),
+            fullness_of_all(distance),  # small, as it is read at random
+            np.zeros(self.num_sources + 1, np.int64),
+        )
 
 
 @njit(cache=True)
@@ -131,7 +149,6 @@ def _search(edges, old, marks, seen, inserted, removed, by_hash, salt):  # type:
     A row that turns out different is copied from the old table up to that distance and goes on as
     a fresh one until it is complete. Rows at `distance` read others at `distance - 1` only.
     """
-    start, count, neighbours = edges
     fresh_of, why = marks
     k = old[0].shape[1]
     fresh = (fresh_of, np.empty((16, k), np.int32), np.empty((16, k), np.int16))
@@ -153,7 +170,8 @@ def _search(edges, old, marks, seen, inserted, removed, by_hash, salt):  # type:
             if fresh_of[node] < 0 and loses(node, other, distance, old, fresh, False):
                 queue, num_queued = _queue(queue, num_queued, node, why, LISTENS)
         for i in range(num_changed):
-            for place in range(start[changed[i]], start[changed[i]] + count[changed[i]]):
+            neighbours, first, end = row_of(edges, changed[i])
+            for place in range(first, end):
                 node = neighbours[place]
                 if old[2][node] < distance or why[node] == LISTENS:
                     continue  # it was full before, as most are, or will listen anyway

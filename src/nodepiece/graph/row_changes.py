@@ -2,12 +2,13 @@
 
 `old` are the sources, distances and fullness of all rows before the change. `fresh` are the rows
 that turned out different, complete up to the present distance: where each node has its own (-1:
-nowhere), and their sources and distances. `edges` are start, count and neighbours of an adjacency.
+nowhere), and their sources and distances. `edges` are the rows of neighbours (`EdgeRows`).
 """
 
 import numpy as np
 from numba import njit
 
+from nodepiece.graph.changed_edges import row_of
 from nodepiece.graph.hashing import mix
 from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, insert_by_key
 
@@ -117,7 +118,6 @@ def listen_again(  # type: ignore[no-untyped-def]
     node, distance, edges, old, fresh, seen, best, best_key, by_hash, salt
 ):
     """What a node takes at a distance, and whether a neighbour may have more to offer later."""
-    start, count, neighbours = edges
     k, stamp = len(best), seen[-1]
     sources, hops = current_row(node, old, fresh)
     num_nearer = 0
@@ -127,7 +127,8 @@ def listen_again(  # type: ignore[no-untyped-def]
     room, found, more = k - num_nearer, 0, False
     if room == 0:
         return 0, False
-    for place in range(start[node], start[node] + count[node]):
+    neighbours, first, end = row_of(edges, node)
+    for place in range(first, end):
         other = neighbours[place]
         offered, their_hops = current_row(other, old, fresh)
         for slot in range(k):

@@ -17,15 +17,15 @@ def vectors_after(
     rows: TokenRows,
     *,
     tokens: ChangingTokens,
-    graph: KnowledgeGraph,
+    graph: KnowledgeGraph | None,
 ) -> PatchedVectors:
-    """The vectors of all nodes of `graph`, in which `rows` are new or different.
+    """The vectors of all nodes of a graph in which `rows` are new or different.
 
     `tokens` has all other rows. Only what is new or different is computed, unless there are graph
-    layers: with them a change reaches farther, and everything is computed again.
+    layers: with them a change reaches farther, everything is computed again, and `graph` is needed.
     """
     with torch.no_grad():
-        if not model.layers:
+        if graph is None or not model.layers:
             nodes = torch.tensor(rows.nodes, dtype=torch.int64)
             return before.with_rows(nodes, model.vectors_from(encode_rows(model, rows), None))
         num_before = min(tokens.num_nodes, graph.num_nodes)

@@ -1,8 +1,6 @@
 """A run of node classification, which says what classes a node has."""
 
 from collections.abc import Sequence
-from functools import cached_property
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -13,7 +11,9 @@ from torch import Tensor
 from nodepiece.data.labelled_graph import SPLITS
 from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError
-from nodepiece.inference.opened_run import Prediction, Run
+from nodepiece.inference.computed_once import computed_once
+from nodepiece.inference.forked import refuse_after_fork
+from nodepiece.inference.opened_run import Opened, Prediction, Run, node_list
 from nodepiece.tasks.node_classification import NodeClassification
 
 
@@ -23,10 +23,10 @@ class ClassRun(Run):
     model: ClassModel
     task: NodeClassification
 
-    def __init__(self, folder: Path, task: NodeClassification, model: ClassModel) -> None:
-        super().__init__(folder, task, model)
+    def __init__(self, opened: Opened, task: NodeClassification, model: ClassModel) -> None:
+        super().__init__(opened, task, model)
 
-    @cached_property
+    @computed_once
     def vectors(self) -> Tensor:
         """(num_nodes, dim), in the order of the node names."""
         with torch.no_grad():
@@ -37,12 +37,16 @@ class ClassRun(Run):
 
         What is known of the node is in the list too, and marked.
         """
+        refuse_after_fork()
         if top < 1:
             raise InputError(f"top must be at least 1, got {top}")
+        if not isinstance(node, str):
+            raise InputError(f"node must be one name, got {node!r}; ask about one at a time")
         node_id = self.task.dataset.names.node_id(node)
-        asked = torch.tensor([node_id], device=self.vectors.device)
+        vectors = self.vectors
+        asked = torch.tensor([node_id], device=vectors.device)
         with torch.no_grad():
-            found = self.model.logits(asked, self.vectors)[0].sigmoid().double().cpu().numpy()
+            found = self.model.logits(asked, vectors)[0].sigmoid().double().cpu().numpy()
         known, classes = self._known(node_id), self.task.dataset.classes
         order = np.argsort(-found, kind="stable")[:top]
         return [
@@ -55,9 +59,10 @@ class ClassRun(Run):
 
     def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
         """Vectors as the classifier sees them: after the graph layers."""
+        refuse_after_fork()
         if nodes is None:
             return self.vectors.cpu().numpy()
-        return self.vectors.cpu().numpy()[self.task.dataset.names.node_ids(nodes)]
+        return self.vectors.cpu().numpy()[self.task.dataset.names.node_ids(node_list(nodes))]
 
     def to(self, device: torch.device | str) -> Self:
         self.__dict__.pop("vectors", None)

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import FloatArray, IntArray
+from nodepiece.graph.names import Names
+from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.opened_run import Prediction, Run
 from nodepiece.tasks.run_folder import SPLITS
 
@@ -21,14 +24,29 @@ class Question:
     asks_relation: bool
 
 
-class FactRun(Run):
-    """Completes facts of a dataset by the scores of a model."""
+class Answering(Protocol):
+    """One state of what a run answers by, which nobody changes."""
 
-    dataset: Dataset  # whose names are understood, and what is known
+    @property
+    def dataset(self) -> Dataset:
+        """Whose names are understood, and what is known."""
 
     def scores(self, question: Question) -> FloatArray:
         """Of all nodes, or of all relations and their inverses; the caller may change them."""
+
+
+class FactRun(Run):
+    """Completes facts of a dataset by the scores of a model."""
+
+    @property
+    def snapshot(self) -> Answering:
+        """What the run answers by now. A method asks for it once."""
         raise NotImplementedError
+
+    @property
+    def dataset(self) -> Dataset:
+        """Whose names are understood, and what is known."""
+        return self.snapshot.dataset
 
     def predict(
         self,
@@ -45,16 +63,19 @@ class FactRun(Run):
         `include_known`. A node is no answer to a question about itself, unless training has facts
         with the relation that lead from a node to itself.
         """
+        refuse_after_fork()
         if top < 1:
             raise InputError(f"top must be at least 1, got {top}")
-        question = self._question(head, relation, tail)
-        known = self._stated(question, SPLITS)
-        scores = self.scores(question)
+        snapshot = self.snapshot
+        dataset = snapshot.dataset
+        question = question_of(dataset.names, head, relation, tail)
+        known = stated_answers(dataset, question, SPLITS)
+        scores = snapshot.scores(question)
         if not include_known:
             scores[known] = -np.inf
-        if not (question.asks_relation or self._has_loops(question.second)):
+        if not (question.asks_relation or has_loops(dataset, question.second)):
             scores[question.first] = -np.inf
-        name_of = self.dataset.names.relation if relation is None else self.dataset.names.node
+        name_of = dataset.names.relation if relation is None else dataset.names.node
         order = best_first(scores, top)
         return [
             Prediction(name_of(answer), float(scores[answer]), bool(np.isin(answer, known)))
@@ -71,40 +92,51 @@ class FactRun(Run):
         splits: Sequence[str] = SPLITS,
     ) -> list[str]:
         """The answers that facts of the run state, by name: what `predict` leaves out."""
-        answers = self._stated(self._question(head, relation, tail), splits)
-        name_of = self.dataset.names.relation if relation is None else self.dataset.names.node
+        dataset = self.snapshot.dataset
+        question = question_of(dataset.names, head, relation, tail)
+        answers = stated_answers(dataset, question, splits)
+        name_of = dataset.names.relation if relation is None else dataset.names.node
         return [name_of(answer) for answer in answers.tolist()]
 
-    def _question(self, head: str | None, relation: str | None, tail: str | None) -> Question:
-        names = self.dataset.names
-        match head, relation, tail:
-            case str(), str(), None:
-                return Question(names.node_id(head), names.relation_id(relation), False)
-            case None, str(), str():  # asked as the tail of the inverse relation
-                num_relations = len(names.relations)
-                inverse = (names.relation_id(relation) + num_relations) % (2 * num_relations)
-                return Question(names.node_id(tail), inverse, False)
-            case str(), None, str():
-                return Question(names.node_id(head), names.node_id(tail), True)
-        raise InputError("give exactly two of head, relation and tail; the third is predicted")
 
-    def _stated(self, question: Question, splits: Sequence[str]) -> IntArray:
-        """The answers among the facts of some splits and their inverses, each once."""
-        num_relations = len(self.dataset.names.relations)
-        answers = [np.empty(0, np.int32)]
-        for split in splits:
-            head, relation, tail = self.dataset.part(split).T
-            for start, end, inverse in ((head, tail, 0), (tail, head, num_relations)):
-                mine = np.flatnonzero(start == question.first)  # few, so no copy of all facts
-                label, other = relation[mine] + np.int32(inverse), end[mine]
-                second, answer = (other, label) if question.asks_relation else (label, other)
-                answers.append(answer[second == question.second])
-        return np.unique(np.concatenate(answers))
+def question_of(names: Names, head: str | None, relation: str | None, tail: str | None) -> Question:
+    """A question by name as one by ids."""
+    for part, value in (("head", head), ("relation", relation), ("tail", tail)):
+        if not isinstance(value, str | None):
+            raise InputError(
+                f"{part} must be one name, got {value!r}; ask about one fact at a time"
+            )
+    match head, relation, tail:
+        case str(), str(), None:
+            return Question(names.node_id(head), names.relation_id(relation), False)
+        case None, str(), str():  # asked as the tail of the inverse relation
+            num_relations = len(names.relations)
+            inverse = (names.relation_id(relation) + num_relations) % (2 * num_relations)
+            return Question(names.node_id(tail), inverse, False)
+        case str(), None, str():
+            return Question(names.node_id(head), names.node_id(tail), True)
+    raise InputError("give exactly two of head, relation and tail; the third is predicted")
 
-    def _has_loops(self, relation: int) -> bool:
-        head, relations, tail = self.dataset.train.triples.T
-        asked = np.flatnonzero(relations == relation % len(self.dataset.names.relations))
-        return bool((head[asked] == tail[asked]).any())
+
+def stated_answers(dataset: Dataset, question: Question, splits: Sequence[str]) -> IntArray:
+    """The answers among the facts of some splits and their inverses, each once."""
+    num_relations = len(dataset.names.relations)
+    answers = [np.empty(0, np.int32)]
+    for split in splits:
+        head, relation, tail = dataset.part(split).T
+        for start, end, inverse in ((head, tail, 0), (tail, head, num_relations)):
+            mine = np.flatnonzero(start == question.first)  # few, so no copy of all facts
+            label, other = relation[mine] + np.int32(inverse), end[mine]
+            second, answer = (other, label) if question.asks_relation else (label, other)
+            answers.append(answer[second == question.second])
+    return np.unique(np.concatenate(answers))
+
+
+def has_loops(dataset: Dataset, relation: int) -> bool:
+    """Whether training has facts with the relation that lead from a node to itself."""
+    head, relations, tail = dataset.train.triples.T
+    asked = np.flatnonzero(relations == relation % len(dataset.names.relations))
+    return bool((head[asked] == tail[asked]).any())
 
 
 def best_first(scores: FloatArray, top: int) -> IntArray:

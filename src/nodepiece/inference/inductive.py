@@ -1,10 +1,8 @@
 """A run of inductive link prediction, which completes facts of any graph over its relations."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cached_property
-from pathlib import Path
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -17,60 +15,28 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import FactRun, Question
+from nodepiece.inference.forked import refuse_after_fork
+from nodepiece.inference.opened_run import Opened, node_list
+from nodepiece.tasks.inductive_judge import InductiveJudge
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 
 NO_FACTS = np.empty((0, 3), np.int32)
 
 
-class InductiveRun(FactRun):
-    """Asked about the inference graph of its experiment, unless it is put on another one."""
+@dataclass(frozen=True, eq=False)
+class EncodedSnapshot:
+    """A model on a graph, whose vectors are computed at the first question."""
 
     model: InductiveModel
-    task: InductiveLinkPrediction
+    judge: InductiveJudge
+    dataset: Dataset
 
-    def __init__(self, folder: Path, task: InductiveLinkPrediction, model: InductiveModel) -> None:
-        super().__init__(folder, task, model)
-        self.judge, self.dataset = task.judge, task.inference
-
-    def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> Self:
-        if unseen_relations not in ("refuse", "mean"):
-            raise InputError(f"unseen_relations = {unseen_relations!r}; it is refuse or mean")
-        graphs = self.task.dataset
-        keeps = unseen_relations == "mean"
-        aligned = by_relations_of(
-            graph, graphs.training.names.relations, keep_unseen_relations=keeps
-        )
-        inference = Dataset("graph", aligned, NO_FACTS, NO_FACTS, {})
-        task = replace(self.task, dataset=replace(graphs, inference=inference))
-        return type(self)(self.folder, task, self.model)
-
-    @cached_property
+    @computed_once
     def encoded(self) -> EncodedGraph:
-        """The vectors of the graph's nodes, computed at the first question."""
         with torch.no_grad():
             return self.model.encode(self.judge.view(self.model))
-
-    def node_names(self) -> list[str]:
-        return self.dataset.names.nodes.to_pylist()
-
-    def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
-        """Vectors of the graph that the run is put on, as the decoder sees them.
-
-        What walks add to a score is in no vector.
-        """
-        vectors = self.encoded.nodes.cpu().numpy()
-        return vectors if nodes is None else vectors[self.dataset.names.node_ids(nodes)]
-
-    def evaluate_baseline(self, split: str = "test") -> Report:
-        """Personalized PageRank on the graph, from the head or tail that is given."""
-        if not len(self.dataset.part(split)):
-            raise InputError(f"{self.folder} has no {split} facts; choose another split")
-        return self.judge.judge_pagerank(split)
-
-    def to(self, device: torch.device | str) -> Self:
-        self.__dict__.pop("encoded", None)
-        return super().to(device)
 
     def scores(self, question: Question) -> FloatArray:
         graph, device = self.encoded, self.encoded.nodes.device
@@ -85,3 +51,74 @@ class InductiveRun(FactRun):
             row = graph.view.relation_row(question.second, num_relations)
             relation = torch.tensor([row], device=device)
             return self.model.score_all_tails(first, relation, graph)[0].double().cpu().numpy()
+
+
+class InductiveRun(FactRun):
+    """Asked about the inference graph of its experiment, unless it is put on another one."""
+
+    model: InductiveModel
+    task: InductiveLinkPrediction
+
+    def __init__(
+        self,
+        opened: Opened,
+        task: InductiveLinkPrediction,
+        model: InductiveModel,
+        *,
+        put_on: tuple[KnowledgeGraph, str] | None = None,  # another graph, and `unseen_relations`
+    ) -> None:
+        super().__init__(opened, task, model)
+        self.judge, self.put_on = task.judge, put_on
+        self._snapshot = EncodedSnapshot(model, task.judge, task.inference)
+
+    @property
+    def snapshot(self) -> EncodedSnapshot:
+        return self._snapshot
+
+    def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> Self:
+        if unseen_relations not in ("refuse", "mean"):
+            raise InputError(f"unseen_relations = {unseen_relations!r}; it is refuse or mean")
+        graphs = self.task.dataset
+        keeps = unseen_relations == "mean"
+        aligned = by_relations_of(
+            graph, graphs.training.names.relations, keep_unseen_relations=keeps
+        )
+        inference = Dataset("graph", aligned, NO_FACTS, NO_FACTS, {})
+        task = replace(self.task, dataset=replace(graphs, inference=inference))
+        return type(self)(self.opened, task, self.model, put_on=(graph, unseen_relations))
+
+    @property
+    def encoded(self) -> EncodedGraph:
+        """The vectors of the graph's nodes, computed at the first question."""
+        return self.snapshot.encoded
+
+    def node_names(self) -> list[str]:
+        return self.dataset.names.nodes.to_pylist()
+
+    def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
+        """Vectors of the graph that the run is put on, as the decoder sees them.
+
+        What walks add to a score is in no vector.
+        """
+        refuse_after_fork()
+        vectors = self.encoded.nodes.cpu().numpy()
+        return vectors if nodes is None else vectors[self.dataset.names.node_ids(node_list(nodes))]
+
+    def evaluate_baseline(self, split: str = "test") -> Report:
+        """Personalized PageRank on the graph, from the head or tail that is given."""
+        refuse_after_fork()
+        if not len(self.dataset.part(split)):
+            raise InputError(f"{self.folder} has no {split} facts; choose another split")
+        return self.judge.judge_pagerank(split)
+
+    def to(self, device: torch.device | str) -> Self:
+        super().to(device)
+        self._snapshot = replace(self._snapshot)  # to be computed again, over there
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from nodepiece.inference.run import reopen_on  # which opens runs of all kinds
+
+        if self.put_on is None:
+            return super().__reduce__()
+        return reopen_on, (self.address, *self.put_on)

@@ -1,7 +1,6 @@
 """The graph of a run as it is now: what was trained on, and all updates since."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
+from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.live_store import LiveState
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.tokenizer.changing_graph import ChangingGraph, with_nodes, without
@@ -26,12 +26,12 @@ class LiveGraph:
 
     state: LiveState
 
-    @cached_property
+    @computed_once
     def graph(self) -> KnowledgeGraph:
         names = self._names()
         return KnowledgeGraph(self._facts(), len(names.nodes), len(names.relations), names)
 
-    @cached_property
+    @computed_once
     def is_present(self) -> NDArray[np.bool_]:
         """(num_nodes,): which nodes were not removed."""
         present = self.state.is_present

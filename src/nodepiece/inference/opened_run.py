@@ -14,10 +14,14 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.inference.forked import refuse_after_fork
+from nodepiece.inference.opened_files import OpenedFiles
 from nodepiece.settings import Experiment
 from nodepiece.tasks.run_folder import SPLITS
 from nodepiece.tasks.task import Task
+from nodepiece.tasks.train import choose_device
 from nodepiece.tokenizer.changing_graph import NamedFacts
+from nodepiece.tokenizer.tokens import TokenTable
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,68 @@ class Prediction:
         return {"name": self.name, "score": self.score, "known": self.is_known}
 
 
-class Run:
-    """A run folder opened for questions. Which can be asked depends on its task."""
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """What a run was opened from. Arrays are mapped, so they stay what they were."""
 
-    def __init__(self, folder: Path, task: Task[Any], model: nn.Module) -> None:
-        self.folder, self.task, self.model = folder, task, model
+    files: OpenedFiles
+    table: TokenTable  # of the graph that was trained on
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Address:
+    """All that another process needs to open the same run."""
+
+    folder: Path
+    device: str
+    overrides: tuple[str, ...]
+    model_hash: str
+
+
+class Run:
+    """A run folder opened for questions. Which can be asked depends on its task.
+
+    Any number of threads may ask one run: what it answers by is an immutable snapshot, each call
+    uses the one that was there when it began, and an update (`update_run`) replaces it in one
+    assignment. So a call sees the state before or after an update and none between. `with_facts`
+    and `on_graph` return another run and leave this one as it is. Only `to` moves the run itself:
+    call it before threads share the run. One update at a time: a second one is refused.
+
+    A run keeps serving the files it opened, whatever is put in their place later; an update of
+    a folder that holds another run by then is refused.
+
+    Processes: one that is spawned opens the run by itself, or is sent it, as a run is pickled by
+    its folder, device and overrides and opened again, in its latest state. The arrays are mapped,
+    so processes share their memory. A process that was forked after runs were used lacks the
+    threads of OpenMP, and a call there raises an InputError: fork before, or use spawn.
+    """
+
+    def __init__(self, opened: Opened, task: Task[Any], model: nn.Module) -> None:
+        self.opened, self.task, self.model = opened, task, model
+
+    @property
+    def folder(self) -> Path:
+        return self.opened.files.folder
+
+    @property
+    def address(self) -> Address:
+        device = next(self.model.parameters()).device
+        files = self.opened.files
+        return Address(
+            files.folder.absolute(), str(device), self.opened.overrides, files.model_hash
+        )
+
+    def __copy__(self) -> Self:
+        """Another handle on what is opened, instead of opening it again as unpickling does."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from nodepiece.inference.run import reopen  # which opens runs of all kinds
+
+        return reopen, (self.address,)
 
     @property
     def experiment(self) -> Experiment:
@@ -102,6 +163,7 @@ class Run:
 
     def evaluate(self, split: str = "test", *, progress: Progress | None = None) -> Report:
         """How well the model does on a split, as when the run was trained."""
+        refuse_after_fork()
         report = self.task.evaluate(self.model, split, progress=progress)
         if report is None:
             raise InputError(f"{self.folder} has no {split} facts; choose another split")
@@ -112,6 +174,13 @@ class Run:
         raise InputError(f"there is no baseline for {self.experiment.task}; leave it out")
 
     def to(self, device: torch.device | str) -> Self:
-        """The same run on another device."""
-        self.model.to(device)
+        """Move the run to another device; not while other threads ask it."""
+        self.model.to(choose_device(device))
         return self
+
+
+def node_list(nodes: Sequence[str]) -> list[str]:
+    """Several names; one text is not taken for as many names as it has letters."""
+    if isinstance(nodes, str | bytes):
+        raise InputError(f"give a list of node names, such as [{nodes!r}], and not one name")
+    return list(nodes)

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
+
+from nodepiece.inference.computed_once import computed_once
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,7 @@ class PatchedVectors:
     def num_nodes(self) -> int:
         return max(len(self.base), int(self.nodes[-1]) + 1 if len(self.nodes) else 0)
 
-    @cached_property
+    @computed_once
     def whole(self) -> Tensor:
         """(num_nodes, dim)."""
         return (

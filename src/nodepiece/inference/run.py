@@ -7,15 +7,19 @@ import torch
 
 from nodepiece.errors import InputError
 from nodepiece.files import read_whole
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.classes import ClassRun
+from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.links import LinkRun
-from nodepiece.inference.opened_run import Prediction, Run
+from nodepiece.inference.opened_files import OpenedFiles
+from nodepiece.inference.opened_run import Address, Opened, Prediction, Run
 from nodepiece.settings import Experiment, with_overrides
 from nodepiece.tasks.run_folder import read_config
-from nodepiece.tasks.runner import load_model
+from nodepiece.tasks.runner import load_trained
 from nodepiece.tasks.task_names import task_of
 from nodepiece.tasks.train import choose_device, train_experiment
+from nodepiece.tokenizer.changing_graph import NamedFact
 
 __all__ = ["RUNS", "Prediction", "Run", "load", "train"]
 
@@ -35,18 +39,36 @@ def load(
 
     `overrides` change how it is judged, such as "evaluation.candidates=all"; the rest was trained.
     """
-    path = Path(folder)
-    return read_whole(path, lambda: _open(path, overrides)).to(device)
+    refuse_after_fork()
+    path, chosen = Path(folder), choose_device(device)
+    return read_whole(path, lambda: _open(OpenedFiles.of(path), tuple(overrides))).to(chosen)
 
 
-def _open(path: Path, overrides: Sequence[str]) -> Run:
-    experiment = with_overrides(read_config(path), overrides)
+def _open(files: OpenedFiles, overrides: tuple[str, ...]) -> Run:
+    experiment = with_overrides(read_config(files.folder), overrides)
     if trained := [change for change in overrides if not change.startswith("evaluation.")]:
         raise InputError(
             f"{trained[0]} would change what was trained; only evaluation.* can be set"
         )
-    task = task_of(experiment).read(experiment, path)
-    return RUNS[experiment.task](path, task, load_model(task, path))
+    task = task_of(experiment).read(experiment, files.folder)
+    model, table = load_trained(task, files.folder)
+    return RUNS[experiment.task](Opened(files, table, overrides), task, model)
+
+
+def reopen(address: Address, facts: tuple[NamedFact, ...] = ()) -> Run:
+    """A run that another process has sent: opened here, with the facts that it supposes."""
+    run = load(address.folder, device=address.device, overrides=address.overrides)
+    if run.opened.files.model_hash != address.model_hash:
+        raise InputError(
+            f"the files of {address.folder} were replaced since the run was pickled; load it again "
+            "and pickle that one"
+        )
+    return run.with_facts(facts) if facts else run
+
+
+def reopen_on(address: Address, graph: KnowledgeGraph, unseen_relations: str) -> Run:
+    """The same for a run that was put on another graph."""
+    return reopen(address).on_graph(graph, unseen_relations=unseen_relations)
 
 
 def load_links(folder: str | Path, *, device: torch.device | str = "cpu") -> LinkRun:

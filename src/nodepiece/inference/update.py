@@ -1,6 +1,7 @@
 """Lasting changes to the graph of a run: whole batches, beside the run, without training."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from nodepiece.decoders.row_vectors import encoder_of
 from nodepiece.errors import InputError
 from nodepiece.inference.changed_vectors import vectors_after
+from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.live_batch import StoredBatch, VectorRows, Vectors
 from nodepiece.inference.live_store import (
@@ -19,8 +21,8 @@ from nodepiece.inference.live_store import (
     writing,
 )
 from nodepiece.inference.opened_run import Run
+from nodepiece.inference.snapshot import Snapshot
 from nodepiece.tokenizer.changing_graph import Change, NamedFacts
-from nodepiece.tokenizer.storage import load_tokens
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,12 @@ def update_run(
     vectors of all nodes and lays them beside the run. One that comes to nothing leaves no trace.
     """
     run = updatable(run)
-    with writing(run.folder):
-        if not run.is_up_to_date(last_number(run.folder)):
-            run.look_again()
-        plan = run.graph.plan(
-            add=add, remove=remove, add_nodes=add_nodes, remove_nodes=remove_nodes
-        )
+    with the_only_update(run):
+        slot = run.snapshot.slot
+        with slot.reading():
+            plan = run.graph.plan(
+                add=add, remove=remove, add_nodes=add_nodes, remove_nodes=remove_nodes
+            )
         batch = None if plan.is_empty else let_happen(run, plan)
     return Updated(
         len(plan.batch.added),
@@ -76,9 +78,7 @@ def keep_vectors(run: Run) -> int:
     Without them they are computed at the first question, whenever a run is opened.
     """
     run = updatable(run)
-    with writing(run.folder):
-        if not run.is_up_to_date(last_number(run.folder)):
-            run.look_again()
+    with the_only_update(run):
         if run.live is not None:  # an update has laid them out
             return 0
         lay_out(run)
@@ -86,6 +86,7 @@ def keep_vectors(run: Run) -> int:
 
 
 def updatable(run: Run) -> LinkRun:
+    refuse_after_fork()
     if not isinstance(run, LinkRun):
         raise InputError(
             f"{run.folder} is a run of {run.experiment.task} and cannot be updated; a run of link "
@@ -100,54 +101,65 @@ def updatable(run: Run) -> LinkRun:
     return run
 
 
+@contextmanager
+def the_only_update(run: LinkRun) -> Iterator[None]:
+    """Hold the lock of a run that answers by what is on disk; refuse one that is another by now."""
+    run.opened.files.check()  # before a lock is put into a folder that is not ours
+    with writing(run.folder):
+        run.opened.files.check()
+        if not run.is_up_to_date(last_number(run.folder)):
+            run.look_again()
+        yield
+
+
 def let_happen(run: LinkRun, plan: Change) -> StoredBatch:
     """In memory, then on disk; where one of them fails, in neither."""
     if run.live is None:
         lay_out(run)
-    try:
-        batch = carry_out(run, plan)
-        commit_batch(run.folder, (last_number(run.folder) or 0) + 1, batch)
-    except BaseException:
-        run.look_again()  # at what is on disk, as memory may be ahead of it
-        raise
-    take_over(run)
+    slot = run.snapshot.slot
+    with slot.changing():
+        try:
+            batch = carry_out(run.snapshot, plan)
+            commit_batch(run.folder, (last_number(run.folder) or 0) + 1, batch)
+            slot.version += 1
+            run.snapshot = run.snapshot_on_disk(slot)
+        except BaseException:
+            slot.drop()  # as memory may be ahead of what is on disk
+            run.snapshot = run.snapshot_on_disk()
+            raise
     if run.live is not None and run.live.state.wants_folding:
         fold(run, run.live.state.number)
     return batch
 
 
 def lay_out(run: LinkRun) -> None:
-    """The graph and all vectors of a run as it was trained, beside it."""
-    table = load_tokens(run.folder / "vocabulary", graph=run.task.graph)
-    start_live(run.folder, run.task.graph, table, all_vectors(run), run.model_hash)
-    take_over(run)
+    """Write the graph and all vectors of a run as it was trained beside it."""
+    opened = run.opened
+    start_live(run.folder, run.task.graph, opened.table, all_vectors(run), opened.files.model_hash)
+    run.snapshot = run.snapshot_on_disk(run.snapshot.slot)
 
 
-def carry_out(run: LinkRun, plan: Change) -> StoredBatch:
-    """Change the graph of a run in memory, and compute what that changes."""
-    before, tokens = run.patched, run.graph.tokens
-    rows = run.graph.apply(plan)
-    graph = plan.on(run.dataset.train)
-    after = vectors_after(run.model, before, rows, tokens=tokens, graph=graph)
-    is_whole = bool(run.model.layers)
-    nodes = np.arange(graph.num_nodes, dtype=np.int32) if is_whole else rows.nodes
+def carry_out(snapshot: Snapshot, plan: Change) -> StoredBatch:
+    """Change the graph of a snapshot in memory, and compute what that changes."""
+    before, tokens = snapshot.patched, snapshot.graph.tokens
+    rows = snapshot.graph.apply(plan)
+    num_nodes = snapshot.dataset.num_nodes + len(plan.new_nodes)
+    is_whole = bool(snapshot.model.layers)
+    graph = plan.on(snapshot.dataset.train) if is_whole else None
+    after = vectors_after(snapshot.model, before, rows, tokens=tokens, graph=graph)
+    nodes = np.arange(num_nodes, dtype=np.int32) if is_whole else rows.nodes
     vectors = after.rows(torch.tensor(nodes, dtype=torch.int64)).cpu().numpy()
     return StoredBatch(plan, rows, VectorRows(nodes, vectors))
 
 
-def take_over(run: LinkRun) -> None:
-    """Let a run answer by what is on disk; its graph is at that state already."""
-    graph = run.graph
-    run.look_again()
-    run.graph = graph
-
-
 def fold(run: LinkRun, number: int) -> None:
     """Put all batches into a new base."""
-    facts, table = run.dataset.train.triples, run.graph.table()
-    vectors = all_vectors(run)
-    write_base(run.folder, number, facts, run.is_present, table, vectors, run.model_hash)
-    take_over(run)
+    snapshot, model_hash = run.snapshot, run.opened.files.model_hash
+    facts, present = snapshot.dataset.train.triples, snapshot.is_present
+    with snapshot.slot.reading():
+        table = snapshot.graph.table()
+    write_base(run.folder, number, facts, present, table, all_vectors(run), model_hash)
+    run.snapshot = run.snapshot_on_disk(snapshot.slot)
 
 
 def all_vectors(run: LinkRun) -> Vectors:

@@ -207,6 +207,11 @@ def save_model(model: nn.Module, folder: Path) -> None:
 
 def load_model(task: Task[Model], folder: Path) -> Model:
     """The trained model of a run folder, on the CPU, ready to answer."""
+    return load_trained(task, folder)[0]
+
+
+def load_trained(task: Task[Model], folder: Path) -> tuple[Model, TokenTable]:
+    """The trained model of a run folder, and the tokens, mapped, that it was built on."""
     stop_spinning()
     if not (folder / MODEL).is_file():
         raise InputError(
@@ -232,7 +237,7 @@ def load_model(task: Task[Model], folder: Path) -> Model:
     except InputError as error:
         raise damaged(folder / MODEL, error) from error
     model.eval()
-    return model
+    return model, table
 
 
 def describe_result(

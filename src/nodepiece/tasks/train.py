@@ -74,16 +74,23 @@ def launcher(processes: Processes) -> str:
     return f"torchrun {machines}--nproc-per-node {here} -m nodepiece"
 
 
-def choose_device(device: str | None) -> torch.device:
+def choose_device(device: torch.device | str | None) -> torch.device:
     """The device asked for; without a word, a GPU if there is one."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise InputError(f"unknown device {device!r}; it is cpu, cuda or cuda:N") from error
+    if chosen.type not in ("cpu", "cuda"):
+        raise InputError(f"unknown device {str(device)!r}; it is cpu, cuda or cuda:N")
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise InputError("there is no CUDA device here; leave the device out to use the CPU")
+    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+        raise InputError(
+            f"there is no device {str(device)!r} here; the last one is "
+            f"cuda:{torch.cuda.device_count() - 1}"
+        )
     return chosen
 
 

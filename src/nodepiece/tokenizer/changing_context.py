@@ -4,22 +4,22 @@ import numpy as np
 from numba import njit
 
 from nodepiece.graph.arrays import IntArray, LongArray
-from nodepiece.graph.changing_adjacency import ChangingAdjacency
+from nodepiece.graph.changed_edges import ChangedEdges, row_of
 from nodepiece.tokenizer.context import sample_row
 from nodepiece.tokenizer.tokens import Salts
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
 
 def context_of(
-    nodes: IntArray, adjacency: ChangingAdjacency, vocabulary: Vocabulary, salts: Salts
+    nodes: IntArray, edges: ChangedEdges, vocabulary: Vocabulary, salts: Salts
 ) -> IntArray:
     """The m relations of some nodes as tokens: (num_nodes, m), what `tokenize` would sample."""
     settings = vocabulary.settings
     rows = np.full((len(nodes), settings.relations_per_node), vocabulary.num_relations, np.int32)
     _sample(
         nodes,
-        (adjacency.start, adjacency.count, adjacency.relations),
-        np.zeros(adjacency.num_relations, np.bool_),
+        edges.relation_rows,
+        np.zeros(edges.num_relations, np.bool_),
         settings.relation_order == "ascending",
         salts.relations,
         rows,
@@ -27,21 +27,17 @@ def context_of(
     return vocabulary.relation_tokens(rows)
 
 
-def nodes_with_other_relations(
-    adjacency: ChangingAdjacency, inserted: IntArray, removed: IntArray
-) -> IntArray:
+def nodes_with_other_relations(edges: ChangedEdges) -> IntArray:
     """Nodes whose set of relations is not what it was, and maybe others: ascending ids.
 
-    inserted, removed: (num_facts, 3), which `adjacency` has by now, or lacks. A relation is new
-    to a node if it has no more edges there than were inserted, and gone if it has none. Of most
-    nodes a few edges tell that it is neither.
+    A relation is new to a node if it has no more edges there than were added, and gone if it has
+    none. Of most nodes a few edges tell that it is neither.
     """
-    edges = (adjacency.start, adjacency.count, adjacency.relations)
-    kinds = adjacency.num_relations
-    new, num_new = np.unique(_ends(inserted, kinds), return_counts=True)
-    gone = np.unique(_ends(removed, kinds))
+    kinds = edges.num_relations
+    new, num_new = np.unique(_ends(edges.added, kinds), return_counts=True)
+    gone = np.unique(_ends(edges.removed, kinds))
     keys, at_most = np.concatenate([new, gone]), np.concatenate([num_new, 0 * gone])
-    return np.unique(_few(edges, keys, at_most, kinds))
+    return np.unique(_few(edges.relation_rows, keys, at_most, kinds))
 
 
 def _ends(facts: IntArray, num_relations: int) -> LongArray:
@@ -54,12 +50,12 @@ def _ends(facts: IntArray, num_relations: int) -> LongArray:
 @njit(cache=True)
 def _few(edges, keys, at_most, num_relations):  # type: ignore[no-untyped-def]
     """The nodes of those pairs of node and relation that have few edges."""
-    start, count, relations = edges
     nodes, num_nodes = np.empty(len(keys), np.int32), 0
     for i in range(len(keys)):
         node, relation = keys[i] // num_relations, keys[i] % num_relations
-        num_found, place = 0, start[node]
-        while place < start[node] + count[node] and num_found <= at_most[i]:
+        relations, place, end = row_of(edges, node)
+        num_found = 0
+        while place < end and num_found <= at_most[i]:
             num_found += relations[place] == relation
             place += 1
         if num_found <= at_most[i]:
@@ -70,11 +66,11 @@ def _few(edges, keys, at_most, num_relations):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _sample(nodes, edges, is_there, ascending, salt, rows):  # type: ignore[no-untyped-def]
-    start, count, relations = edges
     found = np.empty(len(is_there), np.int32)
     for i in range(len(nodes)):
         node, num_found = nodes[i], 0
-        for place in range(start[node], start[node] + count[node]):
+        relations, first, end = row_of(edges, node)
+        for place in range(first, end):
             if not is_there[relations[place]]:
                 is_there[relations[place]] = True
                 found[num_found] = relations[place]

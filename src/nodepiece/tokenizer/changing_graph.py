@@ -62,7 +62,8 @@ class ChangingGraph:
 
     A node keeps its id for good. One that is removed keeps it too, without edges, and comes back
     when it is added, or with the next fact that names it. Anchors stay the vocabulary, also those
-    whose node is gone.
+    whose node is gone. Any number of threads may plan changes and ask what they would do, while
+    none applies one.
     """
 
     def __init__(
@@ -136,13 +137,8 @@ class ChangingGraph:
         self.is_present = change.presence(self.is_present)
         return rows
 
-    def after(self, change: Change) -> "ChangingGraph":
-        """Itself, with a planned change applied."""
-        self.apply(change)
-        return self
-
     def changed_by(self, change: Change) -> TokenRows:
-        """The tokens that a planned change would make new or different; nothing happens."""
+        """The tokens that a planned change would make new or different; nothing is written."""
         return self.tokens.changed_by(change.batch)
 
     def graph(self) -> KnowledgeGraph:
@@ -175,7 +171,7 @@ class ChangingGraph:
         """(num_facts, 3) ids; unknown nodes get the next ones in `new`, or are refused."""
         rows = [
             (self._node_id(head, new), self._relation_id(relation), self._node_id(tail, new))
-            for head, relation, tail in _by_name(facts)
+            for head, relation, tail in by_name(facts)
         ]
         return np.array(rows, np.int32).reshape(-1, 3)
 
@@ -242,7 +238,8 @@ def without(facts: IntArray, others: IntArray) -> IntArray:
     return facts[~np.isin(facts @ weights, others @ weights)]
 
 
-def _by_name(facts: NamedFacts) -> Iterable[NamedFact]:
+def by_name(facts: NamedFacts) -> Iterable[NamedFact]:
+    """Facts by the names of their nodes and relations, however they are given."""
     if not isinstance(facts, KnowledgeGraph):
         return facts
     if facts.names is None:

@@ -4,12 +4,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import Adjacency
-from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.arrays import IntArray, ScalarT
+from nodepiece.graph.changed_edges import ChangedEdges, changed_edges
 from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, with_room
 from nodepiece.graph.changing_nearest import NearestTable, Rows
+from nodepiece.graph.nearest import UNREACHED
 from nodepiece.tokenizer.changing_context import context_of, nodes_with_other_relations
 from nodepiece.tokenizer.random_anchors import RandomTable, rows_that_differ
 from nodepiece.tokenizer.token_rows import TokenRows
@@ -66,24 +69,18 @@ class ChangingTokens:
         return self.adjacency.num_nodes
 
     def apply(self, batch: Batch) -> TokenRows:
-        """Let a batch happen; returns all rows that are new or different."""
-        self._change_edges(batch)
-        try:
-            anchors, context, rows = self._consequences(batch)
-        except BaseException:
-            self._change_edges_back(batch)
-            raise
+        """Apply a batch; returns all rows that are new or different."""
+        anchors, context, rows = self._consequences(batch)
+        self.adjacency.apply(batch.added, batch.removed, batch.num_new_nodes)
+        self.nearest.add_nodes(batch.num_new_nodes)
+        self._make_room()
         self.nearest.write(anchors)
         self.relations[context.nodes] = context.tokens
         return rows
 
     def changed_by(self, batch: Batch) -> TokenRows:
-        """What `apply` would return, and everything stays as it is."""
-        self._change_edges(batch)
-        try:
-            return self._consequences(batch)[2]
-        finally:
-            self._change_edges_back(batch)
+        """What `apply` would return; nothing is written, so several threads may ask at once."""
+        return self._consequences(batch)[2]
 
     def rows_of(self, nodes: IntArray) -> TokenRows:
         """The tokens of some nodes as they are now."""
@@ -94,45 +91,47 @@ class ChangingTokens:
         """The tokens of all nodes, by a new tokenization, for a vocabulary that has all names."""
         return tokenize_by(self.salts, self.adjacency.compact(), vocabulary)
 
-    def _change_edges(self, batch: Batch) -> None:
-        self._add_nodes(batch.num_new_nodes)
-        self.adjacency.remove(batch.removed)
-        self.adjacency.insert(batch.added)
-
-    def _change_edges_back(self, batch: Batch) -> None:
-        self.adjacency.remove(batch.added)
-        self.adjacency.insert(batch.removed)
-        self.adjacency.drop_nodes(batch.num_new_nodes)
-        self.nearest.drop_nodes(batch.num_new_nodes)
-
     def _consequences(self, batch: Batch) -> tuple[Rows, Context, TokenRows]:
-        """What edges that have changed do to anchors, to contexts, and to tokens."""
-        anchors = self._changed_anchors(batch)
-        touched = nodes_with_other_relations(self.adjacency, batch.added, batch.removed)
-        tokens = context_of(touched, self.adjacency, self.vocabulary, self.salts)
-        differs = (tokens != self.relations[touched]).any(axis=1)
+        """What a batch does to anchors, to contexts, and to tokens."""
+        with changed_edges(
+            self.adjacency, batch.added, batch.removed, batch.num_new_nodes
+        ) as edges:
+            anchors = self._changed_anchors(edges)
+            touched = nodes_with_other_relations(edges)
+            tokens = context_of(touched, edges, self.vocabulary, self.salts)
+        differs = (tokens != self._relations_of(touched)).any(axis=1)
         context = Context(touched[differs], tokens[differs])
         return anchors, context, self._rows(anchors, context, batch.num_new_nodes)
 
-    def _changed_anchors(self, batch: Batch) -> Rows:
+    def _changed_anchors(self, edges: ChangedEdges) -> Rows:
         """By following the change, or, where much changes, by a search of the whole graph."""
-        num_facts = len(batch.added) + len(batch.removed)
+        num_facts = len(edges.added) + len(edges.removed)
         if num_facts > LARGE and num_facts > LARGE_SHARE * self.adjacency.num_edges / 2:
-            now = assign_anchors(self.adjacency.compact(), self.vocabulary, self.salts.anchors)
+            now = assign_anchors(edges.compact(), self.vocabulary, self.salts.anchors)
             return rows_that_differ(now, (self.nearest.nearest, self.nearest.distance))
-        return self.nearest.changed_by(self.adjacency, batch.added, batch.removed)
+        return self.nearest.changed_by(edges)
 
     def _rows(self, anchors: Rows, context: Context, num_new: int) -> TokenRows:
         """The rows that differ in anchors or context, and those of new nodes in any case."""
-        new = np.arange(self.num_nodes - num_new, self.num_nodes, dtype=np.int32)
+        new = np.arange(self.num_nodes, self.num_nodes + num_new, dtype=np.int32)
         visible = anchors.nodes if self._shows_distances else self._with_other_anchors(anchors)
         nodes = np.unique(np.concatenate([visible, context.nodes, new]))
-        nearest, distance = self.nearest.nearest[nodes], self.nearest.distance[nodes]
+        nearest = self._held(self.nearest.nearest, nodes, UNREACHED)
+        distance = self._held(self.nearest.distance, nodes, UNREACHED)
         place, source = np.searchsorted(nodes, visible), np.searchsorted(anchors.nodes, visible)
         nearest[place], distance[place] = anchors.nearest[source], anchors.distance[source]
-        relations = self.relations[nodes]
+        relations = self._relations_of(nodes)
         relations[np.searchsorted(nodes, context.nodes)] = context.tokens
         return self._as_tokens(Rows(nodes, nearest, distance), relations)
+
+    def _relations_of(self, nodes: IntArray) -> IntArray:
+        return self._held(self.relations, nodes, self.vocabulary.padding)
+
+    def _held(self, table: NDArray[ScalarT], nodes: IntArray, nothing: int) -> NDArray[ScalarT]:
+        """Copies of the rows of some nodes; those that are yet to come have nothing in theirs."""
+        rows = table.take(nodes, axis=0, mode="clip")
+        rows[nodes >= self.num_nodes] = nothing
+        return rows
 
     @property
     def _shows_distances(self) -> bool:
@@ -140,7 +139,8 @@ class ChangingTokens:
 
     def _with_other_anchors(self, rows: Rows) -> IntArray:
         """Where distances are forgotten, a row that differs in nothing else is the same."""
-        differs = (rows.nearest != self.nearest.nearest[rows.nodes]).any(axis=1)
+        before = self._held(self.nearest.nearest, rows.nodes, UNREACHED)
+        differs = (rows.nearest != before).any(axis=1)
         return rows.nodes[differs]
 
     def _as_tokens(self, rows: Rows, relations: IntArray) -> TokenRows:
@@ -150,9 +150,7 @@ class ChangingTokens:
         anchors = self.vocabulary.anchor_tokens(rows.nearest)
         return TokenRows(rows.nodes, anchors, distances, relations)
 
-    def _add_nodes(self, number: int) -> None:
-        self.adjacency.add_nodes(number)
-        self.nearest.add_nodes(number)
+    def _make_room(self) -> None:
         missing = self.num_nodes - len(self.relations)
         if missing > 0:
             spare = missing + len(self.relations) // SPARE_SHARE

@@ -3,6 +3,7 @@
 import numpy as np
 
 from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.changed_edges import ChangedEdges
 from nodepiece.graph.changing_adjacency import ChangingAdjacency, with_room
 from nodepiece.graph.changing_nearest import Rows
 from nodepiece.graph.nearest import UNREACHED, Distances
@@ -22,21 +23,15 @@ class RandomTable:
         self.vocabulary, self.salt = vocabulary, salt
         self.nearest, self.distance = self._search(adjacency)
 
-    def _search(self, adjacency: ChangingAdjacency) -> tuple[IntArray, Distances]:
-        return assign_anchors(adjacency.compact(), self.vocabulary, self.salt)
+    def _search(self, edges: ChangingAdjacency | ChangedEdges) -> tuple[IntArray, Distances]:
+        return assign_anchors(edges.compact(), self.vocabulary, self.salt)
 
     def add_nodes(self, number: int) -> None:
         self.nearest = with_room(self.nearest, number, UNREACHED)
         self.distance = with_room(self.distance, number, UNREACHED)
 
-    def drop_nodes(self, number: int) -> None:
-        num_nodes = len(self.nearest) - number
-        self.nearest, self.distance = self.nearest[:num_nodes], self.distance[:num_nodes]
-
-    def changed_by(
-        self, adjacency: ChangingAdjacency, inserted: IntArray, removed: IntArray
-    ) -> Rows:
-        return rows_that_differ(self._search(adjacency), (self.nearest, self.distance))
+    def changed_by(self, edges: ChangedEdges) -> Rows:
+        return rows_that_differ(self._search(edges), (self.nearest, self.distance))
 
     def write(self, rows: Rows) -> None:
         self.nearest[rows.nodes] = rows.nearest
@@ -44,9 +39,16 @@ class RandomTable:
 
 
 def rows_that_differ(now: tuple[IntArray, Distances], before: tuple[IntArray, Distances]) -> Rows:
-    """What is not as before, of sources and distances; what came before may have room to spare."""
+    """What is not as before, of sources and distances; what came before may be longer or shorter.
+
+    Rows that it lacks held nothing.
+    """
     nearest, distance = now
-    num_nodes = len(nearest)
-    differs = (nearest != before[0][:num_nodes]) | (distance != before[1][:num_nodes])
-    nodes = np.flatnonzero(differs.any(axis=1)).astype(np.int32)
+    num_both = min(len(nearest), len(before[0]))
+    differs = np.empty(len(nearest), np.bool_)
+    differs[:num_both] = (
+        (nearest[:num_both] != before[0][:num_both]) | (distance[:num_both] != before[1][:num_both])
+    ).any(axis=1)
+    differs[num_both:] = (distance[num_both:] != UNREACHED).any(axis=1)
+    nodes = np.flatnonzero(differs).astype(np.int32)
     return Rows(nodes, nearest[nodes], distance[nodes])

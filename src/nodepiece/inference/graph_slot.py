@@ -1,0 +1,66 @@
+"""A changing graph that many threads read, or one changes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Condition, Lock
+
+from nodepiece.tokenizer.changing_graph import ChangingGraph
+
+
+class GraphSlot:
+    """The graph of the latest of several snapshots, which hand it on.
+
+    An update changes it in place, as a copy would take its time, and counts `version` up: a
+    snapshot of an earlier version must open a graph of its own.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._graph: ChangingGraph | None = None
+        self._opening = Lock()
+        self._condition = Condition()
+        self._num_readers = self._num_waiting = 0
+        self._is_changing = False
+
+    def graph(self, open_graph: Callable[[], ChangingGraph]) -> ChangingGraph:
+        """The graph, opened by the first who asks. Only while `reading` or `changing`."""
+        with self._opening:
+            if self._graph is None:
+                self._graph = open_graph()
+            return self._graph
+
+    def drop(self) -> None:
+        """Forget the graph, which may be in any state; no snapshot has this version any more."""
+        self._graph = None
+        self.version += 1
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Nobody changes the graph meanwhile. Not to be nested."""
+        with self._condition:
+            self._condition.wait_for(lambda: not (self._is_changing or self._num_waiting))
+            self._num_readers += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._num_readers -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Nobody reads or changes the graph meanwhile; readers that come later wait."""
+        with self._condition:
+            self._num_waiting += 1
+            try:
+                self._condition.wait_for(lambda: not (self._is_changing or self._num_readers))
+                self._is_changing = True
+            finally:
+                self._num_waiting -= 1
+                self._condition.notify_all()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._is_changing = False
+                self._condition.notify_all()

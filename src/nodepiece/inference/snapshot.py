@@ -1,0 +1,179 @@
+"""All that a run of links answers by, at one moment."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodepiece.data.dataset import Dataset
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.encoders.edge_products import EdgeEnds, ends_of
+from nodepiece.graph.arrays import FloatArray
+from nodepiece.graph.knowledge_graph import with_inverses
+from nodepiece.graph.names import Names
+from nodepiece.inference.changed_vectors import vectors_after
+from nodepiece.inference.computed_once import computed_once
+from nodepiece.inference.facts import Question
+from nodepiece.inference.graph_slot import GraphSlot
+from nodepiece.inference.live_graph import LiveGraph
+from nodepiece.inference.patched_vectors import PatchedVectors
+from nodepiece.tokenizer.changing_graph import Change, ChangingGraph, NamedFact, with_nodes
+from nodepiece.tokenizer.tokens import TokenTable
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Model, tokens, vectors and facts of one state of a graph. Any number of threads read it.
+
+    Nothing in it changes: what is not a field is computed at its first use, from arrays that were
+    opened with the run. An update makes another snapshot.
+    """
+
+    model: LinkModel
+    trained: Dataset
+    table: TokenTable  # of the graph that was trained on
+    live: LiveGraph | None = None  # what updates have made of it; None: it is as it was trained
+    slot: GraphSlot = field(default_factory=GraphSlot)
+    version: int = 0  # of the graph in the slot that belongs to this snapshot
+
+    @property
+    def number(self) -> int | None:
+        """Of the last update; None: the graph is as it was trained."""
+        return None if self.live is None else self.live.state.number
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.relation_vectors().device
+
+    @computed_once
+    def dataset(self) -> Dataset:
+        """What is known: the facts trained on, updated since, and those of the other splits."""
+        return self.trained if self.live is None else replace(self.trained, train=self.live.graph)
+
+    @property
+    def names(self) -> Names:
+        return self.dataset.names
+
+    @computed_once
+    def is_present(self) -> NDArray[np.bool_]:
+        """(num_nodes,): a node that was removed is no answer."""
+        return (
+            np.ones(self.dataset.num_nodes, np.bool_) if self.live is None else self.live.is_present
+        )
+
+    @computed_once
+    def patched(self) -> PatchedVectors:
+        """The vectors of all nodes: what was trained or stored, and what is different since."""
+        if self.live is not None:
+            return self.live.vectors(self.device)
+        with torch.no_grad():
+            return PatchedVectors.of(self.model.node_vectors())
+
+    @computed_once
+    def ends(self) -> EdgeEnds:
+        graph = self.dataset.train
+        edges = torch.tensor(with_inverses(graph), device=self.device)
+        return ends_of(edges, graph.num_nodes, self.model.num_relations)
+
+    @property
+    def graph(self) -> ChangingGraph:
+        """The graph with its tokens, to plan changes on, while the slot is held."""
+        return self.slot.graph(self._open_graph)
+
+    def with_facts(self, facts: tuple[NamedFact, ...]) -> "Supposed | None":
+        """This snapshot with some facts supposed; None if an update has taken its graph over."""
+        with self.slot.reading():
+            if self.slot.version != self.version:
+                return None
+            change = self.graph.plan(add=facts)
+            rows = self.graph.changed_by(change)
+            train = change.on(self.dataset.train) if self.model.layers else None
+            patched = vectors_after(
+                self.model, self.patched, rows, tokens=self.graph.tokens, graph=train
+            )
+        return Supposed(
+            self.model, self.trained, self.table, base=self, facts=facts, change=change, own=patched
+        )
+
+    def apart(self) -> "Snapshot":
+        """The same with a graph of its own, opened when it is asked for."""
+        return self._with(GraphSlot(), 0)
+
+    def moved(self) -> "Snapshot":
+        """The same, where the model has moved to another device."""
+        moved = self._with(self.slot, self.version)
+        if "patched" in self.__dict__:
+            moved.__dict__["patched"] = self.patched.to(self.device)
+        return moved
+
+    def scores(self, question: Question) -> FloatArray:
+        """Of all nodes, or of all relations and their inverses; the caller may change them."""
+        patched = self.patched
+        relations, decoder = self.model.relation_vectors(), self.model.decoder
+        with torch.no_grad():
+            head = patched.rows(torch.tensor([question.first]))
+            if question.asks_relation:
+                tail = patched.rows(torch.tensor([question.second]))
+                return decoder.score_all_relations(head, tail, relations)[0].double().cpu().numpy()
+            relation = relations[torch.tensor([question.second], device=self.device)]
+            scores = patched.scores(
+                lambda vectors: decoder.score_all_tails(head, relation, vectors)
+            )
+            if self.model.walks is not None:
+                scores = scores + self._walk(question).to(scores.device)
+        result: FloatArray = scores[0].double().cpu().numpy()
+        result[~self.is_present] = -np.inf
+        return result
+
+    def _walk(self, question: Question) -> Tensor:
+        """What walks in the graph as it is now add to scores: (1, num_nodes)."""
+        first, second = torch.tensor([[question.first], [question.second]], device=self.device)
+        return self.model.walk(first, second, ends=self.ends)
+
+    def _with(self, slot: GraphSlot, version: int) -> "Snapshot":
+        """Another record of the same state, with the facts that are put together already."""
+        other = Snapshot(self.model, self.trained, self.table, self.live, slot, version)
+        for name in ("dataset", "is_present"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
+    def _open_graph(self) -> ChangingGraph:
+        if self.live is not None:
+            return self.live.changing()
+        return ChangingGraph(self.trained.train, self.table)
+
+
+@dataclass(frozen=True, eq=False)
+class Supposed(Snapshot):
+    """A snapshot with some facts put over it; that one stays what it is."""
+
+    base: Snapshot = field(kw_only=True)
+    facts: tuple[NamedFact, ...] = field(kw_only=True)
+    change: Change = field(kw_only=True)  # what the facts come to
+    own: PatchedVectors = field(kw_only=True)
+
+    @property
+    def number(self) -> int | None:
+        return self.base.number
+
+    @computed_once
+    def dataset(self) -> Dataset:
+        return replace(self.base.dataset, train=self.change.on(self.base.dataset.train))
+
+    @property
+    def names(self) -> Names:
+        return with_nodes(self.base.names, self.change.new_nodes)
+
+    @computed_once
+    def is_present(self) -> NDArray[np.bool_]:
+        return self.change.presence(self.base.is_present)
+
+    @computed_once
+    def patched(self) -> PatchedVectors:
+        return self.own
+
+    def moved(self) -> "Supposed":
+        return replace(self, base=self.base.moved(), own=self.own.to(self.device))
