@@ -17,6 +17,7 @@ from nodepiece.inference.live_store import LIVE
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import keep_vectors, update_run
 from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.runner import RunOptions, run_experiment
 
 NEW = [("Ida", "lives in", "town 1"), ("Ida", "married to", "person 3")]
@@ -80,7 +81,6 @@ def test_an_open_run_goes_on_to_answer_by_the_files_it_opened(
 def test_a_folder_that_is_replaced_while_it_is_opened_is_opened_again(
     folder: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_config = opening.read_config
     times: list[int] = []
 
     def replaced_after(path: Path) -> object:

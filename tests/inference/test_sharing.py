@@ -6,10 +6,12 @@ import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from tests.inference import sharing
 from tests.inference.fresh_vectors import facts_of, fresh_vectors
 from tests.tasks.couples import couples, experiment
@@ -70,7 +72,7 @@ def test_supposing_facts_writes_to_no_array_of_the_run(run: LinkRun) -> None:
     run.with_facts(suppositions(1)[0])
     tokens = run.graph.tokens
     edges, nearest = tokens.adjacency, tokens.nearest
-    arrays = [tokens.relations, nearest.nearest, nearest.distance]
+    arrays: list[NDArray[Any]] = [tokens.relations, nearest.nearest, nearest.distance]
     arrays += [edges.start, edges.count, edges.room, edges.neighbours, edges.relations]
     before = [array.copy() for array in arrays]
     for facts in suppositions(8):
@@ -89,12 +91,12 @@ def test_who_reads_while_another_updates_sees_the_old_or_the_new_state(run: Link
 
     def read() -> None:
         while not is_done.is_set():
-            asked = {"head": "person 0", "relation": "lives in"}
-            states.append(tuple(run.known(**asked)))  # type: ignore[arg-type]
-            answers = run.predict(**asked, include_known=True, top=60)  # type: ignore[arg-type]
+            asked: dict[str, Any] = {"head": "person 0", "relation": "lives in"}
+            states.append(tuple(run.known(**asked)))
+            answers = run.predict(**asked, include_known=True, top=60)
             states.append(tuple(a.name for a in answers if a.is_known))
             with_new = run.with_facts([("new", "married to", "person 0")])
-            states.append(tuple(with_new.known(**asked)))  # type: ignore[arg-type]
+            states.append(tuple(with_new.known(**asked)))
 
     readers = [Thread(target=read) for _ in range(2)]
     for reader in readers:

@@ -25,7 +25,7 @@ _process = Process()
 def _after_fork() -> None:
     _process.parent_used_runs |= _process.has_used_runs
     with suppress(ValueError):  # no parallel kernel has run yet: threads can be started here
-        _process.parent_layer = threading_layer()
+        _process.parent_layer = threading_layer()  # type: ignore[no-untyped-call]
 
 
 os.register_at_fork(after_in_child=_after_fork)
