@@ -23,7 +23,7 @@ def run(*command: str, folder: Path) -> str:
         "PYTHONIOENCODING": "utf-8",
     }
     ran = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout

@@ -42,7 +42,7 @@ def run(program: str, **more: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in chosen}
     command = [sys.executable, "-c", program]
     ran = subprocess.run(
-        command, env=environment | more, capture_output=True, text=True, timeout=60
+        command, env=environment | more, capture_output=True, text=True, timeout=600
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.splitlines()[-1]

@@ -40,7 +40,7 @@ def run_with_signal(
         [*program, "tokenize", graph, "-o", output, "--anchors", "1", "--anchors-per-node", "1"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -103,7 +103,7 @@ def test_interrupted_while_reading_it_stops_with_status_130(tmp_path: Path) -> N
     running.stdin.write(b"a\tr\tb\n")
     running.stdin.flush()
     running.send_signal(signal.SIGINT)
-    _, rest = running.communicate(timeout=60)
+    _, rest = running.communicate(timeout=600)
 
     assert running.returncode == 130
     assert b"stopped before the end" in rest
@@ -131,7 +131,7 @@ def test_killed_at_any_moment_it_leaves_a_whole_vocabulary_or_none(
 
 def test_a_closed_pipe_is_no_trouble(earlier: Path) -> None:
     program = f"{sys.executable} -m nodepiece inspect {earlier} --json | head -c 1"
-    ran = subprocess.run(program, shell=True, capture_output=True, timeout=60)
+    ran = subprocess.run(program, shell=True, capture_output=True, timeout=600)
 
     assert ran.stdout == b"{"
     assert ran.stderr == b""

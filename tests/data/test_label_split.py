@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,49 @@ def test_a_malformed_label_file_is_refused_with_the_line(
     (tmp_path / "labels.tsv").write_text(text)
     with pytest.raises(InputError, match=message):
         read_label_file(tmp_path / "labels.tsv")
+
+
+def test_the_defaults_of_a_split_are_the_papers() -> None:
+    settings = LabelSplitSettings()
+    assert (settings.least_nodes, settings.valid_share, settings.test_share) == (50, 0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"least_nodes": 0},
+        {"valid_share": -0.1},
+        {"test_share": -0.1},
+        {"valid_share": 0.4, "test_share": 0.6},
+        {"valid_share": 1.0, "test_share": 0.0},
+    ],
+)
+def test_each_wrong_setting_of_a_split_is_refused_by_itself(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"at least 1 node|0 or more and leave something"):
+        LabelSplitSettings(**wrong)
+
+
+def test_the_smallest_settings_of_a_split_are_accepted() -> None:
+    settings = LabelSplitSettings(("is",), least_nodes=1, valid_share=0.0, test_share=0.0)
+    labelled, report = split(settings)
+    assert report.num_labelled == {"train": 4, "valid": 0, "test": 0}
+    assert report.num_rare_classes == report.num_rare_labels == report.num_unlabelled == 0
+    assert set(labelled.classes) == {"city", "place", "odd"}
+
+
+def test_a_share_is_rounded_and_its_nodes_keep_their_order() -> None:
+    nodes = [f"n{number:02}" for number in range(10)]
+    ring = np.array([[n, 0, (n + 1) % 10] for n in range(10)], np.int32)
+    graph = KnowledgeGraph(ring, 10, 1, Names.of(nodes, ["next"]))
+    labels = {node: ["round"] for node in nodes}
+    settings = LabelSplitSettings(least_nodes=10, valid_share=0.26, test_share=0.34)
+    labelled, report = split_labels(
+        graph, labels, settings, name="ring", rng=np.random.default_rng(0)
+    )
+    assert report.num_labelled == {"train": 4, "valid": 3, "test": 3}
+    places = [labelled.labels[part].nodes.tolist() for part in ("train", "valid", "test")]
+    assert all(place == sorted(place) for place in places)
+    assert sorted(np.concatenate(places).tolist()) == list(range(10))
 
 
 def test_what_leaves_nothing_over_is_refused() -> None:

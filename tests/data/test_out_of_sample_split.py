@@ -75,6 +75,47 @@ def test_the_share_is_of_nodes_with_at_least_two_facts() -> None:
         draw_nodes(facts, 5, 0.1, rng=np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("share", [0.0, -0.1, 0.5, 1.0])
+def test_a_share_of_none_or_of_half_the_nodes_and_more_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match=r"above 0 and below 0\.5"):
+        split_out_of_sample(random_dataset(), share, rng=np.random.default_rng(0))
+
+
+def test_what_is_left_out_is_counted_by_its_reason() -> None:
+    # n0 and n1 are drawn for valid, n2 and n3 for test; the rest is seen, but for n8 and n9.
+    part_of = {0: 1, 1: 1, 2: 2, 3: 2}
+    facts = np.array(
+        [
+            *([0, 0, 4], [5, 0, 0]),  # two facts of n0
+            *([1, 0, 4], [1, 0, 9]),  # n9 is seen nowhere else: n1 has one fact left, and goes
+            *([2, 0, 4], [2, 1, 5], [2, 2, 6]),  # "né à" is in no fact to learn from
+            *([3, 0, 0], [3, 0, 4], [3, 1, 4]),  # the first is between valid and test
+            *([4, 0, 5], [5, 1, 6], [6, 0, 4]),  # to learn from
+        ],
+        np.int32,
+    )
+    graph = KnowledgeGraph(facts, 200, 3, Names.of(NODES, RELATIONS))
+    dataset = Dataset("small", graph, np.empty((0, 3), np.int32), np.empty((0, 3), np.int32), {})
+
+    def draw(*arguments: object, **options: object) -> np.ndarray:  # type: ignore[type-arg]
+        return np.array([part_of.get(node, 0) for node in range(200)], np.int32)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nodepiece.data.out_of_sample_split.draw_nodes", draw)
+        parts, report = split_out_of_sample(dataset, 0.1, rng=np.random.default_rng(0))
+
+    assert report.to_json() == {
+        "num_train": 3,
+        "num_nodes": 3,
+        "num_unseen": {"valid": 1, "test": 2},
+        "num_facts": {"valid": 2, "test": 4},
+        "num_between": 1,
+        "num_lost": 3,  # (n1, likes, n9), (n1, likes, n4), (n2, né à, n6)
+        "num_single": 1,
+    }
+    assert parts.unseen["valid"] == {"n0": (("n0", "likes", "n4"), ("n5", "likes", "n0"))}
+
+
 def test_the_seed_decides_the_split() -> None:
     assert split(0).unseen == split(0).unseen != split(1).unseen
 

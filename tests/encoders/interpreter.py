@@ -21,6 +21,6 @@ def check_interpreted(module: str) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert ran.returncode == 0, ran.stderr

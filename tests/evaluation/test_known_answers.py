@@ -57,3 +57,9 @@ def test_pairs_too_large_for_one_number_are_sorted_all_the_same() -> None:
         assert queries.tolist() == [3, 7]
         assert offsets.tolist() == [0, 2, 4]
         assert answers.tolist() == [2, 5, 0, 1]
+
+
+def test_nobody_can_change_them() -> None:
+    known = known_tails(np.array([[0, 0, 1]], np.int32), 2, 1)
+    for name in ("queries", "offsets", "answers"):
+        assert not getattr(known, name).flags.writeable

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from nodepiece.errors import InputError
-from nodepiece.evaluation.metrics import report_links, report_relations, summarize
+from nodepiece.evaluation.metrics import (
+    report_links,
+    report_queries,
+    report_relations,
+    summarize,
+)
 from nodepiece.evaluation.ranking import LinkRanks
 
 
@@ -54,6 +59,39 @@ def test_a_report_on_relations_has_no_sides() -> None:
         "0": summarize(np.array([3.0])).to_json(),
         "2": summarize(np.array([1.0])).to_json(),
     }
+
+
+@pytest.mark.parametrize(
+    ("rank", "hits"),
+    [
+        (1.0, (1, 1, 1)),
+        (1.5, (0, 1, 1)),
+        (3.0, (0, 1, 1)),
+        (3.5, (0, 0, 1)),
+        (10.0, (0, 0, 1)),
+        (10.5, (0, 0, 0)),
+    ],
+)
+def test_a_rank_hits_up_to_its_limit_and_not_above(rank: float, hits: tuple[int, ...]) -> None:
+    metrics = summarize(np.array([rank]))
+    assert (metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10) == hits
+
+
+def test_queries_of_inverse_relations_are_heads_of_the_relation_itself() -> None:
+    ranks, relation = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0, 2, 3, 4], np.int32)
+    report = report_queries(ranks, relation, num_relations=3)
+    assert report.sides["tail"] == summarize(np.array([1.0, 2.0]))
+    assert report.sides["head"] == summarize(np.array([4.0, 8.0]))
+    assert report.relations == {
+        0: summarize(np.array([1.0, 4.0])),
+        1: summarize(np.array([8.0])),
+        2: summarize(np.array([2.0])),
+    }
+
+
+def test_a_side_that_no_query_asks_for_is_left_out() -> None:
+    report = report_queries(np.array([1.0]), np.array([0], np.int32), num_relations=3)
+    assert list(report.sides) == ["tail"]
 
 
 def test_no_ranks_have_no_means() -> None:

@@ -51,7 +51,7 @@ PROGRAM = """
 def run_and_be_killed(folder: Path, moment: str) -> None:
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(folder), moment]
     root = Path(__file__).parents[2]
-    assert subprocess.run(command, cwd=root, timeout=100).returncode == -signal.SIGKILL
+    assert subprocess.run(command, cwd=root, timeout=600).returncode == -signal.SIGKILL
 
 
 def epochs_in_history(folder: Path) -> list[int]:
