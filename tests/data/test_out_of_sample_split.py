@@ -16,6 +16,7 @@ from nodepiece.data.out_of_sample import (
 )
 from nodepiece.data.out_of_sample_split import draw_nodes, split_out_of_sample
 from nodepiece.errors import InputError
+from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 
@@ -97,7 +98,7 @@ def test_what_is_left_out_is_counted_by_its_reason() -> None:
     graph = KnowledgeGraph(facts, 200, 3, Names.of(NODES, RELATIONS))
     dataset = Dataset("small", graph, np.empty((0, 3), np.int32), np.empty((0, 3), np.int32), {})
 
-    def draw(*arguments: object, **options: object) -> np.ndarray:  # type: ignore[type-arg]
+    def draw(*arguments: object, **options: object) -> IntArray:
         return np.array([part_of.get(node, 0) for node in range(200)], np.int32)
 
     with pytest.MonkeyPatch.context() as patch:
