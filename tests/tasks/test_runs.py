@@ -371,14 +371,17 @@ def test_a_device_that_is_not_there_is_refused(device: str, tmp_path: Path) -> N
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_trains_on_a_gpu_about_as_on_the_cpu(kind: str, tmp_path: Path) -> None:
-    """Other random numbers there: the first loss is about the same, and then it falls."""
+    """Other random numbers there: the first loss is about the same, and then it falls.
+
+    On the CPU that of walks is between 4.4 and 7.5 with eight seeds, the others vary less.
+    """
     losses = []
     for device in ("cpu", "cuda"):
         options = RunOptions(tmp_path / device, torch.device(device))
         assert run_experiment(LinkPrediction(KINDS[kind], couples()), options) is not None
         losses.append([record["loss"] for record in history(tmp_path / device)])
     on_cpu, on_gpu = losses
-    assert on_gpu[0] == pytest.approx(on_cpu[0], rel=0.15)
+    assert on_gpu[0] == pytest.approx(on_cpu[0], rel=0.4 if kind == "walks" else 0.15)
     assert on_gpu[-1] < on_gpu[0] and on_cpu[-1] < on_cpu[0]
 
 
