@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +58,7 @@ def make_materials(folder: Path) -> None:
     write_datasets(folder, facts)
     graph = nodepiece.read_graph(folder / "graph.tsv")
     settings = nodepiece.TokenizerSettings(num_anchors=6, anchors_per_node=3, relations_per_node=3)
+    compile_kernels(graph)
     rng = np.random.default_rng(0)
     vocabulary = nodepiece.fit_vocabulary(graph, settings, rng=rng)
     nodepiece.save_tokens(nodepiece.tokenize(graph, vocabulary, rng=rng), folder / "vocabulary")
@@ -67,6 +69,24 @@ def make_materials(folder: Path) -> None:
     run = nodepiece.load(folder / "run-links")
     nodepiece.update_run(run, add=[("n1", "likes", "new"), ("new", "knows", "n2")])
     nodepiece.update_run(run, remove_nodes=["n3"])
+
+
+def compile_kernels(graph: nodepiece.KnowledgeGraph) -> None:
+    """Tokenize in every way once, so that no input has to wait for a compiler."""
+    changes: list[dict[str, Any]] = [
+        {"ties": "global"},
+        {"select": "random"},
+        {"relation_order": "random"},
+        {"disconnected": "anchor"},
+        {"mix": {"random": 1.0}},
+        {"num_anchors": 0, "anchors_per_node": 0},
+    ]
+    for change in changes:
+        settings = nodepiece.TokenizerSettings(
+            **{"num_anchors": 6, "anchors_per_node": 3, "relations_per_node": 3} | change
+        )
+        rng = np.random.default_rng(0)
+        nodepiece.tokenize(graph, nodepiece.fit_vocabulary(graph, settings, rng=rng), rng=rng)
 
 
 def some_facts(rng: Random, *, prefix: str, number: int = 120, num_nodes: int = 40) -> list[Fact]:

@@ -180,7 +180,7 @@ def read_receipt(folder: Path) -> Receipt | None:
     try:
         content = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
         return Receipt(dict(content["sha256"]), tuple(content["unchecked"]))
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, RecursionError, TypeError, KeyError):
         return None
 
 

@@ -19,7 +19,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         with open_content(path) as file:
             content = json.load(file)
-    except (ValueError, EOFError, OSError, zlib.error) as error:
+    except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
         raise InputError(
             f"{path} cannot be read as JSON ({error}); mend it, or fetch it again"
         ) from error

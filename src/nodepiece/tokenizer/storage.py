@@ -146,7 +146,7 @@ def read_header(folder: Path) -> dict[str, Any]:
         )
     try:
         header = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise damaged(path, f"{error}") from error
     if not isinstance(header, dict):
         raise damaged(path, "it is not a JSON object")
