@@ -1,5 +1,6 @@
 """Names: found letter by letter, fingerprinted in order, the same after a trip to disk."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,6 +41,46 @@ def test_an_unknown_name_is_refused_with_near_misses() -> None:
         NAMES.relation_id("bordres")
     with pytest.raises(InputError, match="unknown node 'xyz'; names are compared letter by letter"):
         NAMES.node_id("xyz")
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("Kenya", "ex:Kenya"),
+        ("kenya", "ex:Kenya"),
+        ("<http://other.org/Kenya>", "ex:Kenya"),
+        ("South Africa", "<http://example.org/South_Africa>"),
+        ("dbr:South_Africa", "<http://example.org/South_Africa>"),
+        ("Tanzania", "http://x.org/y#Tanzania"),
+        ("Kenia", "Kenia in Sweden"),
+    ],
+)
+def test_a_name_without_its_prefix_is_found_before_longer_names(asked: str, first: str) -> None:
+    longer = [f"Kenya Airways flight {number}" for number in range(9)]
+    iris = ["ex:Kenya", "<http://example.org/South_Africa>", "http://x.org/y#Tanzania"]
+    names = Names.of([*longer, "Kenya Airways", "Kenia in Sweden", *iris], [])
+    with pytest.raises(InputError, match=r"did you mean " + re.escape(repr(first))):
+        names.node_id(asked)
+
+
+def test_a_relation_without_its_prefix_is_found_too() -> None:
+    names = Names.of([], ["http://x.org/capitalOf", "http://x.org/borders"])
+    with pytest.raises(InputError, match=r"did you mean 'http://x\.org/borders'"):
+        names.relation_id("Borders")
+
+
+def test_a_misspelt_name_is_found_among_very_many() -> None:
+    names = Names.of([f"node {number}" for number in range(50_000)] + ["Tanzania"], [])
+    with pytest.raises(InputError, match="did you mean 'Tanzania'"):
+        names.node_id("Tanzanya")
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "(", "[a-", "\\", "\ud800", "x" * 100_000, "a\x00b", ":", "<>"]
+)
+def test_any_text_may_be_asked_for(asked: str) -> None:
+    with pytest.raises(InputError, match="unknown node"):
+        Names.of(["a", "b"], []).node_id(asked)
 
 
 @settings(deadline=None)

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
+from nodepiece.graph.suggestions import near_names
 
 INVERSE_PREFIX = "inverse of "
 FEW = 16  # names that are found sooner one by one than by an index of all
@@ -68,10 +68,20 @@ class Names:
         return digest.hexdigest()
 
     def _find(self, name: str, column: pa.LargeStringArray, kind: str) -> int:
+        if not _is_utf8(name):
+            raise InputError(f"unknown {kind} {name!r}: it is not UTF-8, and all names are")
         position: int = pc.index(column, name).as_py()
         if position >= 0:
             return position
         raise InputError(f"unknown {kind} {name!r}{_suggestion(name, column)}")
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which is how the shell's odd bytes come in
+        return False
+    return True
 
 
 def _text(column: pa.LargeStringArray) -> memoryview:
@@ -85,10 +95,7 @@ def _text(column: pa.LargeStringArray) -> memoryview:
 
 def _suggestion(name: str, column: pa.LargeStringArray) -> str:
     """Near misses, so that a typing error is mended in one go."""
-    folded = pc.filter(column, pc.match_substring(column, name, ignore_case=True))
-    close = folded[:5].to_pylist()
-    if not close and len(column) <= 100_000:
-        close = get_close_matches(name, column.to_pylist(), n=3)
+    close = near_names(name, column)
     if not close:
         return "; names are compared letter by letter, case included"
     return "; did you mean " + " or ".join(repr(candidate) for candidate in close) + "?"

@@ -1,0 +1,61 @@
+"""Names that someone may have meant, among millions, in a second or so.
+
+`Kenya` finds `ex:Kenya`, `<http://example.org/Kenya>` and `KENYA`, and so does `dbr:kenya`; then
+names with it inside, the shortest first; then names that differ in a few letters.
+"""
+
+import re
+from difflib import get_close_matches
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MOST = 5  # names suggested
+MOST_COMPARED = 20_000  # names compared letter by letter, in Python
+MOST_LETTERS = 200  # of a name that is looked for
+BLANK = "(?:[ _+-]|%20)+"  # between the words of a name
+FRONT, BACK = '(?:^|[/#:<"])', '[>"/]?$'  # what stands around the last part of a name
+
+
+def near_names(name: str, column: pa.LargeStringArray) -> list[str]:
+    """The likeliest first, five at most."""
+    words = words_of(name)
+    if not words:
+        return []
+    pattern = BLANK.join(map(re.escape, words))
+    holding = column.filter(pc.match_substring_regex(column, pattern, ignore_case=True))
+    same = holding.filter(
+        pc.match_substring_regex(holding, FRONT + pattern + BACK, ignore_case=True)
+    )
+    found = [*shortest(same), *shortest(holding)] or similar(name, column)
+    return list(dict.fromkeys(found))[:MOST]
+
+
+def words_of(name: str) -> list[str]:
+    """The words of the last part: of <http://x.org/New_York> New and York."""
+    parts = re.split("[/#:]", name[:MOST_LETTERS].strip(' <>"/'))
+    return [word for word in re.split(BLANK, parts[-1]) if word]
+
+
+def shortest(names: pa.LargeStringArray) -> list[str]:
+    """The shortest few, equally long ones in their order."""
+    if len(names) > MOST:
+        lengths = pc.utf8_length(names).to_numpy(zero_copy_only=False)
+        names = names.take(pa.array(lengths.argsort(kind="stable")[:MOST]))
+    return names.to_pylist()
+
+
+def similar(name: str, column: pa.LargeStringArray) -> list[str]:
+    """Names that differ in a few letters; of very many, those about as long with equal ends."""
+    if len(column) > MOST_COMPARED:
+        start, end = re.escape(name[:2]), re.escape(name[-2:])
+        lengths = pc.utf8_length(column)
+        column = column.filter(
+            pc.and_(
+                pc.and_(
+                    pc.greater_equal(lengths, len(name) - 2), pc.less_equal(lengths, len(name) + 2)
+                ),
+                pc.match_substring_regex(column, f"^{start}|{end}$", ignore_case=True),
+            )
+        )
+    return get_close_matches(name, column[:MOST_COMPARED].to_pylist(), n=3)
