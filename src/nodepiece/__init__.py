@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from nodepiece.data.label_split import LabelSplitSettings, split_labels
     from nodepiece.data.labelled_graph import write_labelled_folder
     from nodepiece.data.open import open_dataset
-    from nodepiece.data.read import read_dataset, read_graph
+    from nodepiece.data.read import (
+        ReadOptions,
+        ReadReport,
+        read_dataset,
+        read_graph,
+        read_graph_with_report,
+    )
     from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
     from nodepiece.encoders.parameters import use_generator
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -46,6 +52,8 @@ __all__ = [
     "Names",
     "NodePieceEmbedding",
     "Prediction",
+    "ReadOptions",
+    "ReadReport",
     "Run",
     "TokenTable",
     "TokenizerSettings",
@@ -62,6 +70,7 @@ __all__ = [
     "open_dataset",
     "read_dataset",
     "read_graph",
+    "read_graph_with_report",
     "read_label_file",
     "save_tokens",
     "split_labels",
@@ -82,6 +91,8 @@ _HOMES = {
     "Names": "nodepiece.graph.names",
     "NodePieceEmbedding": "nodepiece.encoders.node_embedding",
     "Prediction": "nodepiece.inference.run",
+    "ReadOptions": "nodepiece.data.read",
+    "ReadReport": "nodepiece.data.read",
     "Run": "nodepiece.inference.run",
     "TokenTable": "nodepiece.tokenizer.tokens",
     "TokenizerSettings": "nodepiece.tokenizer.settings",
@@ -97,6 +108,7 @@ _HOMES = {
     "open_dataset": "nodepiece.data.open",
     "read_dataset": "nodepiece.data.read",
     "read_graph": "nodepiece.data.read",
+    "read_graph_with_report": "nodepiece.data.read",
     "read_label_file": "nodepiece.data.label_file",
     "save_tokens": "nodepiece.tokenizer.storage",
     "split_labels": "nodepiece.data.label_split",

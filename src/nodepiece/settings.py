@@ -7,8 +7,9 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
+from nodepiece.data.blocks import ReadOptions
 from nodepiece.decoders.class_model import ClassifierSettings
 from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.decoders.walks import WalkSettings
@@ -37,6 +38,7 @@ class Experiment:
     dataset: str  # the name of a benchmark, "countries", or a path
     task: str = "link-prediction"  # a name in TASKS
     seed: int = 0
+    reading: ReadOptions = field(default_factory=ReadOptions)  # of the dataset, where it is files
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     graph: GraphLayerSettings = field(default_factory=GraphLayerSettings)
@@ -81,12 +83,12 @@ def to_toml(experiment: Experiment, *, mark_changes: bool = False) -> str:
     lines: list[str] = []
     table = ""
     for name, value in settings_by_name(experiment).items():
+        if value is None:  # TOML has no word for it
+            continue
         group, _, key = name.rpartition(".")
         if group != table:
             lines.append(f"\n[{group}]")
             table = group
-        if value is None:  # TOML has no word for it
-            continue
         is_marked = mark_changes and name in defaults and value != defaults[name]
         remark = f"  # default: {_literal(defaults[name])}" if is_marked else ""
         lines.append(f"{key} = {_literal(value)}{remark}")
@@ -176,7 +178,9 @@ def _checked(value: object, hint: Any, where: str) -> object:
     if is_dataclass(hint):
         raise InputError(f"{where} must be a table, got {value!r}")
     kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    kinds = tuple(getattr(kind, "__origin__", kind) for kind in kinds)
+    kinds = tuple(get_origin(kind) or kind for kind in kinds)
+    if tuple in kinds and isinstance(value, list):
+        return tuple(value)  # whose record knows what may be in it
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):

@@ -30,6 +30,16 @@ x:Berlin x:in x:Germany ; x:population 3700000, "many" .
 """
 
 
+RDF_XML = b"""<?xml version="1.0"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="http://x/">
+  <rdf:Description rdf:about="http://x/Berlin">
+    <x:in rdf:resource="http://x/Germany"/>
+    <x:name>Berlin</x:name>
+  </rdf:Description>
+</rdf:RDF>
+"""
+
+
 def complaint(path: Path) -> str:
     """What is said about the file, after its path."""
     with pytest.raises(InputError) as caught:
@@ -52,6 +62,30 @@ def test_parquet_columns_are_found_by_their_names(tmp_path: Path) -> None:
     columns = {"object": ["Germany", "France"], "subject": ["Berlin", "Paris"], "year": [1, 2]}
     path = write_parquet(tmp_path, {**columns, "predicate": ["capital_of"] * 2})
     assert facts_of(read_graph(path)) == CAPITALS
+
+
+def test_parquet_columns_of_other_usual_names_are_not_read_by_position(tmp_path: Path) -> None:
+    columns = {"dst": ["Germany", "France"], "src": ["Berlin", "Paris"]}
+    path = write_parquet(tmp_path, {**columns, "label": ["capital_of"] * 2})
+    assert facts_of(read_graph(path)) == CAPITALS
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("x", "y", "z"), "among 'x', 'y', 'z'; name the three with --columns"),
+        (("src", "dst", "x"), "give --columns src,x,dst"),
+    ],
+)
+def test_parquet_columns_of_unknown_names_are_refused(
+    tmp_path: Path, names: tuple[str, ...], said: str
+) -> None:
+    assert said in complaint(write_parquet(tmp_path, {name: ["a"] for name in names}))
+
+
+def test_parquet_columns_that_are_only_numbered_are_in_order(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path, {"0": ["Berlin"], "1": ["capital_of"], "2": ["Germany"]})
+    assert facts_of(read_graph(path)) == CAPITALS[:1]
 
 
 def test_parquet_columns_are_chosen_as_asked(tmp_path: Path) -> None:
@@ -161,6 +195,23 @@ def test_nameless_nodes_of_turtle_are_numbered_the_same_each_time(
     assert heads == ["http://x/Berlin", *blank]
     assert report.num_literals == 2
     assert graph.fingerprint == read_graph(path).fingerprint
+
+
+@pytest.mark.parametrize("name", ["facts.rdf", "facts.owl", "facts.xml", "facts.txt", "facts"])
+def test_rdf_xml_is_read_and_its_literals_counted(tmp_path: Path, name: str) -> None:
+    graph, report = read_graph_with_report(written(tmp_path, RDF_XML, name))
+    assert facts_of(graph) == [("http://x/Berlin", "http://x/in", "http://x/Germany")]
+    assert (report.format, report.num_literals) == ("RDF/XML", 1)
+
+
+@pytest.mark.parametrize("content", [b"<?xml version='1.0'?><html/>", RDF_XML[:190], b"a\tr\tb\n"])
+def test_a_mistake_in_rdf_xml_is_told(tmp_path: Path, content: bytes) -> None:
+    assert complaint(written(tmp_path, content, "facts.rdf"))
+
+
+def test_rdf_xml_that_was_cut_is_not_taken_for_whole(tmp_path: Path) -> None:
+    path = written(tmp_path, RDF_XML[:200], "facts.rdf")
+    assert complaint(path) == "ends before </rdf:RDF>; copy it again"
 
 
 def test_gzipped_ntriples_are_read(tmp_path: Path) -> None:

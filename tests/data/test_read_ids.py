@@ -85,7 +85,8 @@ def test_a_report_says_what_was_left_out() -> None:
 def test_a_report_with_nothing_left_out_is_one_sentence(tmp_path: Path) -> None:
     path = written(tmp_path, "a\tr\tb\n")
     report = read_graph_with_report(path)[1]
-    assert report.sentences() == [f"{path}: 1 fact (text separated by tabs)"]
+    columns = "head, relation, tail are columns 0, 1, 2"
+    assert report.sentences() == [f"{path}: 1 fact (text separated by tabs, no header; {columns})"]
 
 
 def test_a_report_says_which_line_was_taken_for_a_header(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def random_options(rng: Random) -> ReadOptions:
         delimiter=rng.choice((None, None, "tab", ",", "blanks", *WORDS)),
         header=rng.choice((None, True, False)),
         columns=columns,
-        format=rng.choice((None, None, "tsv", "csv", "parquet", "nt", "ttl", "x")),
+        format=rng.choice((None, None, "tsv", "csv", "jsonl", "parquet", "nt", "ttl", "rdf", "x")),
     )
 
 

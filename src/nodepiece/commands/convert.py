@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodepiece.commands.console import count, say, stage
-from nodepiece.commands.graphs import DataOption, GraphArgument
+from nodepiece.commands.graphs import (
+    ColumnsOption,
+    DataOption,
+    DelimiterOption,
+    FormatOption,
+    GraphArgument,
+    HeaderOption,
+    read_options,
+)
 from nodepiece.commands.outputs import check_output
 from nodepiece.errors import InputError
 
@@ -49,6 +57,10 @@ def convert(
     seed: Annotated[
         int, typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same facts.")
     ] = 0,
+    delimiter: DelimiterOption = None,
+    header: HeaderOption = None,
+    columns: ColumnsOption = None,
+    format: FormatOption = None,
     data: DataOption = None,
 ) -> None:
     """Write GRAPH in the layout of ogbl-wikikg2: test facts with negatives to rank them among.
@@ -63,8 +75,11 @@ def convert(
 
     check_output(output, marker=MARKER, kind="folder in the layout of OGB")
     rng = np.random.default_rng(seed)
+    options = read_options(delimiter, header, columns, format)
     with stage(f"reading {graph}") as remarks:
-        dataset = hold_out(open_dataset(graph, data=data), held_out, rng)
+        dataset = open_dataset(graph, data=data, options=options)
+        remarks += [dataset.layout] if dataset.layout else []
+        dataset = hold_out(dataset, held_out, rng)
         remarks += [
             f"{len(dataset.part(part)):,} for {part}" for part in ("train", "valid", "test")
         ]

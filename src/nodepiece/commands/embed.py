@@ -7,6 +7,13 @@ import typer
 
 from nodepiece.commands.console import count, readable_bytes, say, stage
 from nodepiece.commands.evaluate import RunArgument
+from nodepiece.commands.graphs import (
+    ColumnsOption,
+    DelimiterOption,
+    FormatOption,
+    HeaderOption,
+    read_options,
+)
 from nodepiece.commands.new_facts import (
     FactsOption,
     OtherGraphOption,
@@ -38,6 +45,10 @@ def embed(
     graph: OtherGraphOption = None,
     unseen_relations: UnseenRelationsOption = "refuse",
     device: DeviceOption = None,
+    delimiter: DelimiterOption = None,
+    header: HeaderOption = None,
+    columns: ColumnsOption = None,
+    format: FormatOption = None,
 ) -> None:
     """Write the vectors of all nodes, or of some, to a Parquet file.
 
@@ -51,11 +62,12 @@ def embed(
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file, such as {output}/vectors.parquet")
     names = None if nodes is None else read_names(nodes)
+    options = read_options(delimiter, header, columns, format)
     opened = load(run, device=choose_device(device))
     if graph is not None:
-        opened = opened.on_graph(read_facts(graph), unseen_relations=unseen_relations)
+        opened = opened.on_graph(read_facts(graph, options), unseen_relations=unseen_relations)
     if facts is not None:
-        opened = opened.with_facts(read_facts(facts))
+        opened = opened.with_facts(read_facts(facts, options))
     with stage(f"writing {output}") as remarks:
         names = opened.node_names() if names is None else names
         write_vectors(names, opened.embed(names), output)

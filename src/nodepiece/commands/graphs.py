@@ -1,14 +1,13 @@
 """What GRAPH on the command line stands for, and the options for reading it."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodepiece.errors import InputError
-
 if TYPE_CHECKING:
-    from nodepiece.data.blocks import Column, ReadOptions
+    from nodepiece.data.blocks import ReadOptions
 
 READING = "Reading the file (detected unless given)"  # a box of the help
 
@@ -17,9 +16,9 @@ GraphArgument = Annotated[
     typer.Argument(
         metavar="GRAPH",
         show_default=False,
-        help="A file (TSV, CSV, Parquet, N-Triples, Turtle; also .gz), a folder with a train file, "
-        "- for standard input, the name of a benchmark (see: nodepiece datasets), or countries, "
-        "the graph that comes with nodepiece.",
+        help="A file (TSV, CSV, JSON lines, Parquet, N-Triples, Turtle, RDF/XML; also .gz), a "
+        "folder with a train file, - for standard input, the name of a benchmark (see: nodepiece "
+        "datasets), or countries, the graph that comes with nodepiece.",
     ),
 ]
 DelimiterOption = Annotated[
@@ -44,7 +43,8 @@ ColumnsOption = Annotated[
     typer.Option(
         "--columns",
         metavar="H,R,T",
-        help="Head, relation and tail by name or by position counted from 0, such as 0,2,1.",
+        help="Head, relation and tail by name or by position counted from 0, such as src,type,dst "
+        "or 0,2,1.",
         rich_help_panel=READING,
     ),
 ]
@@ -53,7 +53,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="F",
-        help="tsv, csv, parquet, nt or ttl.",
+        help="tsv, csv, jsonl, parquet, nt, ttl or rdf (RDF/XML).",
         rich_help_panel=READING,
     ),
 ]
@@ -73,14 +73,12 @@ def read_options(
 ) -> "ReadOptions":
     from nodepiece.data.blocks import ReadOptions
 
-    return ReadOptions(delimiter, header, parse_columns(columns) if columns else None, format)
+    return ReadOptions(delimiter, header, columns, format)
 
 
-def parse_columns(text: str) -> "tuple[Column, Column, Column]":
-    """Such as "subject,predicate,object" or "0,2,1"."""
-    parts = [int(part) if part.isdigit() else part for part in text.split(",")]
-    if len(parts) != 3:
-        raise InputError(
-            f"--columns takes three names or positions, such as head,relation,tail; got {text!r}"
-        )
-    return parts[0], parts[1], parts[2]
+def reading_overrides(options: "ReadOptions") -> list[str]:
+    """The options as settings of an experiment, such as 'reading.columns=["src","rel","dst"]'."""
+    return [
+        f"reading.{name}={json.dumps(value, separators=(',', ':'), ensure_ascii=False)}"
+        for name, value in options.given().items()
+    ]

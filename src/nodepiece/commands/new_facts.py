@@ -9,6 +9,7 @@ from nodepiece.commands.console import stage
 from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
+    from nodepiece.data.blocks import ReadOptions
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 FactsOption = Annotated[
@@ -39,12 +40,12 @@ UnseenRelationsOption = Annotated[
 ]
 
 
-def read_facts(source: str) -> "KnowledgeGraph":
+def read_facts(source: str, options: "ReadOptions") -> "KnowledgeGraph":
     """Facts by name, and on standard error what was read."""
     from nodepiece.data.read import read_graph_with_report
 
     with stage("reading " + ("standard input" if source == "-" else source)) as remarks:
-        facts, report = read_graph_with_report(source)
+        facts, report = read_graph_with_report(source, options=options)
         remarks += [said.removeprefix(f"{report.source}: ") for said in report.sentences()]
     return facts
 

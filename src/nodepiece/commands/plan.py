@@ -8,8 +8,16 @@ import typer
 from rich import box
 from rich.table import Table
 
-from nodepiece.commands.console import JsonOption, out, readable_bytes, stage
-from nodepiece.commands.graphs import DataOption
+from nodepiece.commands.console import JsonOption, err, out, readable_bytes, stage
+from nodepiece.commands.graphs import (
+    ColumnsOption,
+    DataOption,
+    DelimiterOption,
+    FormatOption,
+    HeaderOption,
+    read_options,
+    reading_overrides,
+)
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
 
@@ -41,6 +49,10 @@ def plan(
     ] = False,
     as_json: JsonOption = False,
     device: DeviceOption = None,
+    delimiter: DelimiterOption = None,
+    header: HeaderOption = None,
+    columns: ColumnsOption = None,
+    format: FormatOption = None,
 ) -> None:
     """Say what a model will take: parameters, memory on host and device, time.
 
@@ -54,7 +66,8 @@ def plan(
     from nodepiece.tasks.train import choose_device
     from nodepiece.tasks.trial import try_out
 
-    subject = open_source(source, overrides or [], data)
+    reading = reading_overrides(read_options(delimiter, header, columns, format))
+    subject = open_source(source, [*(overrides or []), *reading], data)
     chosen = choose_device(device)
     plans, durations = [], []
     is_shallow = subject.experiment.encoder.kind == "lookup"
@@ -97,6 +110,7 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "Subjec
             raise
         facts = known.sizes["train"], known.num_relations, known.sizes["test"]
         return assumed_subject(experiment, Sizes(known.num_nodes, *facts))
+    err.print(task.describe(), soft_wrap=True)
     return read_subject(task)
 
 

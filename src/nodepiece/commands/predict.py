@@ -9,6 +9,13 @@ from rich.table import Table
 
 from nodepiece.commands.console import JsonOption, count, err, out
 from nodepiece.commands.evaluate import RunArgument
+from nodepiece.commands.graphs import (
+    ColumnsOption,
+    DelimiterOption,
+    FormatOption,
+    HeaderOption,
+    read_options,
+)
 from nodepiece.commands.new_facts import (
     FactsOption,
     OtherGraphOption,
@@ -52,6 +59,10 @@ def predict(
     ] = False,
     as_json: JsonOption = False,
     device: DeviceOption = None,
+    delimiter: DelimiterOption = None,
+    header: HeaderOption = None,
+    columns: ColumnsOption = None,
+    format: FormatOption = None,
 ) -> None:
     """Complete a fact: give two of --head, --relation and --tail, and get the third.
 
@@ -62,11 +73,12 @@ def predict(
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
+    options = read_options(delimiter, header, columns, format)
     opened = load(run, device=choose_device(device))
     if graph is not None:
-        opened = opened.on_graph(read_facts(graph), unseen_relations=unseen_relations)
+        opened = opened.on_graph(read_facts(graph, options), unseen_relations=unseen_relations)
     if facts is not None:
-        opened = opened.with_facts(read_facts(facts))
+        opened = opened.with_facts(read_facts(facts, options))
     if node is not None:
         if head is not None or relation is not None or tail is not None:
             raise InputError("--node asks for classes; leave out --head, --relation and --tail")

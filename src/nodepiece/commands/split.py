@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodepiece.commands.console import JsonOption, count, say, stage
-from nodepiece.commands.graphs import DataOption
+from nodepiece.commands.graphs import (
+    ColumnsOption,
+    DataOption,
+    DelimiterOption,
+    FormatOption,
+    HeaderOption,
+    read_options,
+)
 from nodepiece.commands.outputs import check_output
 
 if TYPE_CHECKING:
@@ -41,6 +48,10 @@ def split(
         int, typer.Option("--seed", min=0, metavar="N", help="It decides the split.")
     ] = 0,
     as_json: JsonOption = False,
+    delimiter: DelimiterOption = None,
+    header: HeaderOption = None,
+    columns: ColumnsOption = None,
+    format: FormatOption = None,
     data: DataOption = None,
 ) -> None:
     """Make an out-of-sample dataset: some nodes are taken out with all their facts.
@@ -55,9 +66,11 @@ def split(
     from nodepiece.data.out_of_sample_split import split_out_of_sample
 
     check_output(output, marker=MARKER, kind="dataset of this command")
+    options = read_options(delimiter, header, columns, format)
     with stage(f"reading {dataset}") as remarks:
-        merged = open_dataset(dataset, data=data)
+        merged = open_dataset(dataset, data=data, options=options)
         remarks.append(count(len(merged.all_triples()), "fact"))
+        remarks += [merged.layout] if merged.layout else []
     parts, report = split_out_of_sample(merged, share, rng=np.random.default_rng(seed))
     content = {"dataset": merged.name, "share": share, "seed": seed, **report.to_json()}
     with stage(f"saving {output}"):

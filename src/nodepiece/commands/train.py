@@ -11,7 +11,15 @@ import typer
 from nodepiece.commands.console import err, interrupts, say
 from nodepiece.commands.epochs import EpochProgress
 from nodepiece.commands.experiments import print_groups
-from nodepiece.commands.graphs import DataOption
+from nodepiece.commands.graphs import (
+    ColumnsOption,
+    DataOption,
+    DelimiterOption,
+    FormatOption,
+    HeaderOption,
+    read_options,
+    reading_overrides,
+)
 from nodepiece.commands.outputs import check_output
 from nodepiece.commands.tables import SHARES
 from nodepiece.errors import InputError, Stopped
@@ -61,6 +69,10 @@ def train(
     list_all: Annotated[
         bool, typer.Option("--list", help="List the experiments, as `nodepiece experiments` does.")
     ] = False,
+    delimiter: DelimiterOption = None,
+    header: HeaderOption = None,
+    columns: ColumnsOption = None,
+    format: FormatOption = None,
 ) -> None:
     """Train a model and evaluate it on the test facts.
 
@@ -81,7 +93,9 @@ def train(
             "say which EXPERIMENT to train: a TOML file, or a name that `nodepiece experiments` "
             "lists, such as countries"
         )
-    settings = load_experiment(experiment, overrides or ())
+    options = read_options(delimiter, header, columns, format)
+    overrides = [*(overrides or ()), *reading_overrides(options)]
+    settings = load_experiment(experiment, overrides)
     folder = output or Path("runs") / settings.name
     is_first = torchrun_rank() == 0
     if is_first:  # which makes the folder; who comes later would take it for an earlier run
@@ -98,7 +112,7 @@ def train(
                 experiment,
                 folder,
                 data=data,
-                overrides=overrides or (),
+                overrides=overrides,
                 device=device,
                 resume=resume,
                 overwrite=overwrite,
@@ -110,7 +124,7 @@ def train(
         return
     if metrics is None:
         again = command_line(
-            experiment, folder, overrides=overrides or (), device=device, data=data, resume=True
+            experiment, folder, overrides=overrides, device=device, data=data, resume=True
         )
         raise Stopped(f"stopped after the epoch; go on with: {again}")
     for sentence in summary(metrics, folder):

@@ -9,6 +9,13 @@ import typer
 
 from nodepiece.commands.console import JsonOption, count, say, stage
 from nodepiece.commands.evaluate import RunArgument
+from nodepiece.commands.graphs import (
+    ColumnsOption,
+    DelimiterOption,
+    FormatOption,
+    HeaderOption,
+    read_options,
+)
 from nodepiece.commands.new_facts import read_facts, read_names
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
@@ -44,6 +51,10 @@ def update(
     ] = False,
     as_json: JsonOption = False,
     device: DeviceOption = None,
+    delimiter: DelimiterOption = None,
+    header: HeaderOption = None,
+    columns: ColumnsOption = None,
+    format: FormatOption = None,
 ) -> None:
     """Add facts and nodes to the graph of RUN, or remove them, for good.
 
@@ -60,8 +71,9 @@ def update(
     changes = add is not None or remove is not None or remove_nodes is not None
     if not (changes or keep_vectors):
         raise InputError("nothing to do; give --add, --remove, --remove-nodes or --keep-vectors")
-    added = () if add is None else read_facts(add)
-    removed = () if remove is None else read_facts(remove)
+    options = read_options(delimiter, header, columns, format)
+    added = () if add is None else read_facts(add, options)
+    removed = () if remove is None else read_facts(remove, options)
     gone = [] if remove_nodes is None else read_names(remove_nodes)
     opened = load(run, device=choose_device(device))
     done: dict[str, int] = {}

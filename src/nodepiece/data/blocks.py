@@ -1,24 +1,67 @@
 """What the readers of all formats are asked and what they answer."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import pyarrow as pa
 
+from nodepiece.errors import InputError
+
 Column = str | int  # a name, or a position counted from 0
+Columns = tuple[Column, Column, Column]  # of head, relation and tail
+FORMATS = ("tsv", "csv", "jsonl", "parquet", "nt", "ttl", "rdf")
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file; None means: find out from its name and content."""
+    """How to read a file; None means: find out from its name and content.
+
+    `columns` may be text too, such as "src,type,dst" or "0,2,1".
+    """
 
     delimiter: str | None = None  # one character, or tab, comma, semicolon, blanks
     header: bool | None = None  # whether the first line names the columns
-    columns: tuple[Column, Column, Column] | None = None  # of head, relation and tail
-    format: str | None = None  # tsv, csv, parquet, nt or ttl
+    columns: Columns | Sequence[Column] | str | None = None  # of head, relation and tail
+    format: str | None = None  # a name in FORMATS
+
+    def __post_init__(self) -> None:
+        if self.format is not None and self.format not in FORMATS:
+            raise InputError(f"unknown format {self.format!r}; it is one of {', '.join(FORMATS)}")
+        if self.columns is not None:
+            object.__setattr__(self, "columns", parse_columns(self.columns))
+
+    @property
+    def chosen(self) -> Columns | None:
+        """The columns asked for."""
+        return None if self.columns is None else parse_columns(self.columns)
+
+    def given(self) -> dict[str, Any]:
+        """Those that are not left to be found out."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 DETECT_EVERYTHING = ReadOptions()
+
+
+def parse_columns(columns: Sequence[Column] | str) -> Columns:
+    """Such as "subject,predicate,object", "0,2,1" or ("subject", 1, "object").
+
+    In text, a name with a comma in it is quoted as in CSV.
+    """
+    parts: list[Column] = list(columns)
+    if isinstance(columns, str):
+        cells = next(csv.reader([columns]), [])
+        parts = [int(cell) if cell.isdecimal() else cell for cell in cells]
+    is_right = all(type(part) is int or (isinstance(part, str) and part) for part in parts)
+    if len(parts) != 3 or not is_right:
+        raise InputError(
+            "--columns takes three names or positions, such as head,relation,tail or 0,2,1; "
+            f"got {columns!r}"
+        )
+    return parts[0], parts[1], parts[2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,3 +83,5 @@ class Reading:
 
     format: str  # in words
     blocks: Iterator[Block]
+    columns: Columns | None = None  # head, relation and tail by name or position; None: RDF
+    is_plain: bool = False  # text in which a quote is a letter like any other

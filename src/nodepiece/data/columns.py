@@ -1,55 +1,185 @@
-"""Which columns of a table hold head, relation and tail."""
+"""Which columns of a table hold head, relation and tail: what people call the three.
 
+Names are compared without case, blanks, `_`, `-` and `.`: `Start_ID`, `start id` and `startId` are
+one name. Neo4j's `:START_ID(Person)` and `:TYPE`, Neptune's `~from`, the `?s` of SPARQL and RDF's
+`rdf:subject` are understood.
+"""
+
+import csv
+import io
+import re
+import shlex
 from collections.abc import Sequence
+from itertools import product
 
-from nodepiece.data.blocks import Column
+from nodepiece.data.blocks import Column, Columns
 from nodepiece.errors import InputError
 
 ROLES = ("head", "relation", "tail")
-
-# What people call the three columns, the plainest word first: with both "predicate" and "label"
-# in a header, the label is something else.
-COLUMN_WORDS = {
-    "head": ("head", "subject", "source", "from", "node1", "start_id", "subj", "h", "s"),
-    "relation": ("relation", "predicate", "edge", "rel", "pred", "type", "label", "r", "p"),
-    "tail": ("tail", "object", "target", "to", "node2", "end_id", "obj", "t", "o"),
-}
-
 Positions = tuple[int, int, int]  # of head, relation and tail, counted from 0
 
+# Names of head and tail that go together. Where a table has a pair, the pair is taken: of
+# subject, predicate, object and source, the source is something else.
+PAIRS = (
+    ("head", "tail"),
+    ("subject", "object"),
+    ("subj", "obj"),
+    ("sub", "obj"),
+    ("source", "target"),
+    ("source", "destination"),
+    ("origin", "destination"),
+    ("src", "dst"),
+    ("src", "dest"),
+    ("src", "tgt"),
+    ("src", "trg"),
+    ("from", "to"),
+    ("start", "end"),
+    ("begin", "end"),
+    ("lhs", "rhs"),
+)
+NUMBERED = tuple(  # names of columns, but just as well of nodes
+    (f"{word}{first}", f"{word}{second}")
+    for word in ("node", "entity", "ent", "e", "n", "arg")
+    for first, second in (("1", "2"), ("a", "b"))
+)
+LETTERS = (("h", "t"), ("s", "o"))
+SUFFIXES = ("id", "node", "entity", "name", "label", "key", "iri", "uri")
 
-def positions_by_words(names: Sequence[str]) -> Positions | None:
-    """The columns whose names are known words, or None unless all three roles are there."""
-    folded = [name.strip().lstrip(":#").casefold() for name in names]
-    found = []
-    for role in ROLES:
-        present = [word for word in COLUMN_WORDS[role] if word in folded]
-        if not present:
-            return None
-        found.append(folded.index(present[0]))
-    return found[0], found[1], found[2]
+RELATIONS = (
+    *("relation", "predicate", "relationship", "property", "rel", "pred", "prop"),
+    *("relationtype", "relationshiptype", "reltype", "edgetype", "edgelabel", "linktype"),
+    *(word + end for word in ("relation", "predicate", "property") for end in SUFFIXES),
+)
+WEAK_RELATIONS = ("type", "label", "kind", "edge", "link")  # of the relation, or of anything else
+RELATION_LETTERS = ("r", "p")
+LETTER_TRIPLES = ({"h", "r", "t"}, {"s", "p", "o"})
+OWN_RELATION = {"head": "relation", "subject": "predicate", "subj": "pred"}  # of several, this one
+
+
+def with_suffixes(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((head + end, tail + end) for head, tail in pairs for end in SUFFIXES)
+
+
+PAIR_TIERS = (PAIRS, NUMBERED, with_suffixes(PAIRS), with_suffixes(NUMBERED), LETTERS)
+RELATION_TIERS = (RELATIONS, WEAK_RELATIONS, RELATION_LETTERS)
+WORDS: dict[str, frozenset[str]] = {  # those that are hardly a node or a letter
+    "head": frozenset(head for head, _ in PAIRS + with_suffixes(PAIRS)),
+    "relation": frozenset(RELATIONS + WEAK_RELATIONS),
+    "tail": frozenset(tail for _, tail in PAIRS + with_suffixes(PAIRS)),
+}
+ENOUGH = 2  # columns for one role: more than one is refused anyway
+
+
+def plain(name: str) -> str:
+    """A column name without what varies."""
+    word = name.strip().lstrip("#~?").casefold()
+    if neo4j := re.fullmatch(r"[^:]*:((start|end)_id)(\(.*\))?|:(type)", word):
+        word = neo4j[1] or neo4j[4]
+    if word in ("rdf:subject", "rdf:predicate", "rdf:object"):
+        word = word.removeprefix("rdf:")
+    return re.sub(r"[\s_.-]+", "", word)
+
+
+def readings(names: Sequence[str]) -> list[Positions]:
+    """The ways to take the names for those of head, relation and tail: none, one, or several."""
+    words = [plain(name) for name in names]
+    pairs = pairs_among(words)
+    relations = next(filter(None, (places(words, tier) for tier in RELATION_TIERS)), [])
+    found = [
+        (head, relation, tail)
+        for (head, tail), relation in product(pairs[:ENOUGH], relations[:ENOUGH])
+        if relation not in (head, tail)
+    ]
+    own = [at for at in found if OWN_RELATION.get(words[at[0]]) == words[at[1]]]
+    found = own if len(own) == 1 else found
+    return [at for at in found if is_telling([words[place] for place in at])]
+
+
+def pairs_among(words: Sequence[str]) -> list[tuple[int, int]]:
+    """Columns of head and tail: of the plainest pairs that are there, else any two."""
+    for tier in PAIR_TIERS:
+        pairs = [
+            (head, tail)
+            for head_word, tail_word in tier
+            for head in places(words, (head_word,))[:ENOUGH]
+            for tail in places(words, (tail_word,))[:ENOUGH]
+        ]
+        if pairs:
+            return pairs
+    ends = [place for place, word in enumerate(words) if word in WORDS["head"]]
+    others = [place for place, word in enumerate(words) if word in WORDS["tail"]]
+    return list(product(ends[:ENOUGH], others[:ENOUGH]))
+
+
+def places(words: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    return [place for place, word in enumerate(words) if word in wanted]
+
+
+def is_telling(words: Sequence[str]) -> bool:
+    """Whether three known names are more than letters and numbered nodes, which facts have too."""
+    is_word = any(word in known for word in words for known in WORDS.values())
+    return is_word or set(words) in LETTER_TRIPLES
+
+
+def roles_known(names: Sequence[str]) -> dict[str, int]:
+    """The roles that some names are known words for -> the first such column."""
+    words = [plain(name) for name in names]
+    return {
+        role: found[0] for role, known in WORDS.items() if (found := places(words, tuple(known)))
+    }
+
+
+def are_mixed_letters(names: Sequence[str]) -> bool:
+    """Such as s, r, t: a letter for each role, but not those that go together."""
+    words = [plain(name) for name in names]
+    letters = ({"h", "s"}, set(RELATION_LETTERS), {"t", "o"})
+    return len(words) == 3 and all(set(words) & each for each in letters)
+
+
+def completed(names: Sequence[str]) -> Positions | None:
+    """Three columns, of which two are known: the third has the role that is left."""
+    known = roles_known(names)
+    if len(names) != 3 or len(set(known.values())) != 2:
+        return None
+    left = ({0, 1, 2} - set(known.values())).pop()
+    head, relation, tail = (known.get(role, left) for role in ROLES)
+    return head, relation, tail
 
 
 def choose_columns(
-    names: Sequence[str], columns: tuple[Column, Column, Column] | None, label: str
+    names: Sequence[str], columns: Columns | None, label: str, *, by_position: bool = False
 ) -> Positions:
-    """The columns asked for, else those with telling names, else all of three."""
+    """The columns asked for, else those with known names; what is doubtful is refused.
+
+    `by_position`: three columns none of which is known are head, relation and tail in this order.
+    """
     if columns is not None:
         return positions_asked_for(names, columns, label)
-    positions = positions_by_words(names)
-    if positions is None and len(names) == 3:
-        positions = (0, 1, 2)
-    if positions is None:
-        raise InputError(
-            f"{label}: cannot tell which columns are head, relation and tail among "
-            f"{listed(names)}; name the three with --columns"
-        )
-    return positions
+    found = readings(names)
+    if len(found) == 1:
+        return found[0]
+    in_order = [str(position) for position in range(3)]  # as pandas calls columns without names
+    if len(names) == 3 and (list(names) == in_order or (by_position and not roles_known(names))):
+        return 0, 1, 2
+    likely = found or [at for at in [completed(names)] if at]
+    if len(likely) > 1:
+        why = f"columns {listed(names)} can be read in more than one way"
+    else:
+        why = f"cannot tell which columns are head, relation and tail among {listed(names)}"
+    if not likely:
+        raise InputError(f"{label}: {why}; name the three with --columns HEAD,RELATION,TAIL")
+    ways = " or ".join(as_option([names[place] for place in at]) for at in likely[:ENOUGH])
+    raise InputError(f"{label}: {why}; give {ways}, head first, then relation, then tail")
 
 
-def positions_asked_for(
-    names: Sequence[str], columns: tuple[Column, Column, Column], label: str
-) -> Positions:
+def as_option(columns: Sequence[Column]) -> str:
+    """What to type for these columns, such as `--columns src,type,dst`."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(columns)
+    return "--columns " + shlex.quote(text.getvalue())
+
+
+def positions_asked_for(names: Sequence[str], columns: Columns, label: str) -> Positions:
     head, relation, tail = (position_of(column, names, label) for column in columns)
     if len({head, relation, tail}) < 3:
         raise InputError(
@@ -63,15 +193,18 @@ def position_of(column: Column, names: Sequence[str], label: str) -> int:
         if not 0 <= column < len(names):
             raise InputError(
                 f"{label}: there is no column at position {column}; it has {len(names)} columns, "
-                f"counted from 0"
+                "counted from 0"
             )
         return column
-    if names.count(column) != 1:
-        many = "no column" if column not in names else f"{names.count(column)} columns"
+    same = [place for place, name in enumerate(names) if name == column]
+    if not same and (word := plain(column)):
+        same = [place for place, name in enumerate(names) if plain(name) == word]
+    if len(same) != 1:
+        many = f"{len(same)} columns" if same else "no column"
         raise InputError(f"{label}: {many} named {column!r}; the columns are {listed(names)}")
-    return names.index(column)
+    return same[0]
 
 
 def listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:20])
+    shown = ", ".join(repr(name[:80]) for name in names[:20])
     return shown if len(names) <= 20 else f"{shown} and {len(names) - 20} more"

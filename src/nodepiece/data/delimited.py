@@ -4,29 +4,32 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from nodepiece.data.blocks import Block, Reading, ReadOptions
-from nodepiece.data.columns import choose_columns, positions_by_words
+from nodepiece.data.blocks import Block, Columns, Reading, ReadOptions
+from nodepiece.data.columns import choose_columns
+from nodepiece.data.header import has_header
 from nodepiece.data.input_file import SAMPLE_BYTES, InputFile
 from nodepiece.data.malformed import (
     BLANKS,
     LINE_BYTES,
-    UNQUOTED,
     TextLayout,
     malformed_line,
     refuse_open_quote,
     split_rows,
     wrong_number_of_columns,
 )
+from nodepiece.data.quoting import is_quoted
 from nodepiece.errors import InputError
 
 BLOCK_BYTES = LINE_BYTES  # of text parsed at once
-SAMPLE_LINES = 100
+SAMPLE_LINES = 100  # to find the delimiter by
+SAMPLE_ROWS = 10_000  # to tell a header by
 
 DELIMITERS_BY_NAME = {
     "tab": "\t",
@@ -48,43 +51,61 @@ def read_csv(file: InputFile, options: ReadOptions) -> Reading:
 
 def read_delimited(file: InputFile, options: ReadOptions, *, candidates: str) -> Reading:
     """Lines of cells; the delimiter is detected among `candidates`, the likeliest first."""
-    layout = find_layout(file, options, candidates)
-    header = f", line {layout.header_line} names the columns" if layout.header_line else ""
-    return Reading(f"text separated by {layout.words}{header}", checked_blocks(file, layout))
+    layout, names = find_layout(file, options, candidates)
+    quoted = " and quoted" if layout.is_quoted and layout.delimiter == "\t" else ""
+    line = layout.header_line
+    header = f", line {line} names the columns" if line else ", no header"
+    words = f"text separated by {layout.words}{quoted}{header}"
+    is_plain = not layout.is_quoted and options.format != "tsv"
+    return Reading(words, checked_blocks(file, layout), names, is_plain)
 
 
-def find_layout(file: InputFile, options: ReadOptions, candidates: str) -> TextLayout:
+def find_layout(
+    file: InputFile, options: ReadOptions, candidates: str
+) -> tuple[TextLayout, Columns]:
     """Delimiter, header and columns, judged by the first lines of the file."""
+    lines = sample_lines(file)
     try:
-        delimiter, number, cells = first_row(sample_lines(file), options, candidates)
+        delimiter = find_delimiter(lines, options, candidates)
+        quoted = delimiter != BLANKS and is_quoted(lines, delimiter, options, file.label)
+        rows = split_rows(lines, delimiter, is_quoted=quoted)
+        number, cells = next(rows, (0, []))
     except csv.Error as error:
         raise InputError(
             f"{file.label}: {error} in the first lines; look for a quote that is not closed"
         ) from error
     if not cells:
         raise InputError(f"{file.label} has only blank lines; it should state facts, one a line")
-    has_header = detect_header(cells, options)
-    if not has_header and options.columns is None:
-        layout = TextLayout(delimiter, 3, (0, 1, 2), header_line=0)
+    is_header = has_header(cells, readable(rows), options, f"{file.label} line {number:,}")
+    if not is_header and options.chosen is None:
+        layout = TextLayout(delimiter, 3, (0, 1, 2), header_line=0, is_quoted=quoted)
         if len(cells) != 3:
             complaint = wrong_number_of_columns(cells, layout)
             raise InputError(f"{file.label} line {number:,}: {complaint}")
-        return layout
-    names = cells if has_header else [f"column {position}" for position in range(len(cells))]
-    positions = choose_columns(names, options.columns, file.label)
-    return TextLayout(delimiter, len(cells), positions, header_line=number if has_header else 0)
+        return layout, (0, 1, 2)
+    if not is_header and any(isinstance(column, str) for column in options.chosen or ()):
+        raise InputError(
+            f"{file.label}: columns are given by name, and no line names them; give positions "
+            "counted from 0, such as --columns 0,1,2, or leave out --no-header"
+        )
+    at = choose_columns(cells, options.chosen, file.label, by_position=True)
+    names: Columns = (cells[at[0]], cells[at[1]], cells[at[2]]) if is_header else at
+    header_line = number if is_header else 0
+    return TextLayout(delimiter, len(cells), at, header_line, is_quoted=quoted), names
 
 
-def first_row(
-    lines: list[str], options: ReadOptions, candidates: str
-) -> tuple[str, int, list[str]]:
-    """The delimiter, and the line number and cells of the first line that is not blank."""
+def readable(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    """Some rows, or those before one that cannot be read: whoever reads all of them refuses it."""
+    try:
+        yield from islice(rows, SAMPLE_ROWS)
+    except csv.Error:
+        return
+
+
+def find_delimiter(lines: list[str], options: ReadOptions, candidates: str) -> str:
     if options.delimiter is None:
-        delimiter = detect_delimiter(lines, candidates)
-    else:
-        delimiter = parse_delimiter(options.delimiter)
-    number, cells = next(split_rows(lines, delimiter), (0, []))
-    return delimiter, number, cells
+        return detect_delimiter(lines, candidates)
+    return parse_delimiter(options.delimiter)
 
 
 def sample_lines(file: InputFile) -> list[str]:
@@ -106,7 +127,8 @@ def detect_delimiter(lines: list[str], candidates: str) -> str:
 
 
 def num_cut_alike(lines: list[str], delimiter: str) -> int:
-    lengths = Counter(len(cells) for _, cells in split_rows(lines, delimiter))
+    is_csv = delimiter not in ("\t", BLANKS)
+    lengths = Counter(len(cells) for _, cells in split_rows(lines, delimiter, is_quoted=is_csv))
     return max((times for length, times in lengths.items() if length >= 3), default=0)
 
 
@@ -120,14 +142,6 @@ def parse_delimiter(text: str) -> str:
     return delimiter
 
 
-def detect_header(cells: list[str], options: ReadOptions) -> bool:
-    if options.header is not None:
-        return options.header
-    if options.columns is not None and any(isinstance(column, str) for column in options.columns):
-        return True
-    return positions_by_words(cells) is not None
-
-
 def checked_blocks(file: InputFile, layout: TextLayout) -> Iterator[Block]:
     num_rows = 0
     try:
@@ -139,7 +153,7 @@ def checked_blocks(file: InputFile, layout: TextLayout) -> Iterator[Block]:
             yield Block(*columns)
     except pa.ArrowInvalid as error:
         raise malformed_line(file, layout, error) from error
-    if layout.delimiter not in UNQUOTED:
+    if layout.is_quoted:
         refuse_open_quote(file, layout, num_rows)
 
 
@@ -167,7 +181,6 @@ def open_csv(
 ) -> pa_csv.CSVStreamingReader:
     names = [str(position) for position in range(layout.num_columns)]
     chosen = [names[position] for position in layout.positions]
-    is_quoted = layout.delimiter not in UNQUOTED
     return pa_csv.open_csv(
         stream,
         read_options=pa_csv.ReadOptions(
@@ -175,9 +188,9 @@ def open_csv(
         ),
         parse_options=pa_csv.ParseOptions(
             delimiter=layout.delimiter,
-            quote_char='"' if is_quoted else False,
-            double_quote=is_quoted,
-            newlines_in_values=is_quoted,
+            quote_char='"' if layout.is_quoted else False,
+            double_quote=layout.is_quoted,
+            newlines_in_values=layout.is_quoted,
         ),
         convert_options=pa_csv.ConvertOptions(
             include_columns=chosen,

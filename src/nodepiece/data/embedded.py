@@ -1,5 +1,6 @@
 """The graph that comes with the package: countries of the world and what they share."""
 
+from dataclasses import replace
 from importlib.resources import as_file, files
 
 from nodepiece.data.dataset import Dataset
@@ -13,4 +14,4 @@ def load_countries() -> Dataset:
     directions of a symmetric fact are in the same split. `scripts/build_countries.py` wrote it.
     """
     with as_file(files("nodepiece.data") / "countries") as folder:
-        return read_dataset(folder)
+        return replace(read_dataset(folder, header=False, format="tsv"), layout="")

@@ -39,23 +39,28 @@ class InductiveDataset:
             raise InputError(f"{self.name}: the two graphs must have the same relation ids")
 
 
-def read_inductive(folder: Path, *, keep_unseen_relations: bool = False) -> InductiveDataset:
+def read_inductive(
+    folder: Path,
+    *,
+    keep_unseen_relations: bool = False,
+    options: ReadOptions = DETECT_EVERYTHING,
+) -> InductiveDataset:
     """A folder with `training/` and `inference/` in it, each with train, valid and test.
 
     What has neither is one graph, to be judged on itself.
     """
     if not any((folder / part).is_dir() for part in PARTS):
-        return of_one_graph(read_dataset(folder))
+        return of_one_graph(read_dataset(folder, options=options))
     for part in PARTS:
         if not (folder / part).is_dir():
             raise InputError(
                 f"{folder} has no folder {part}/; an inductive dataset has training/ (a train file "
                 "at least) and inference/ (train, valid and test: what is known, and the queries)"
             )
-    training = read_dataset(folder / "training")
+    training = read_dataset(folder / "training", options=options)
     files = split_files(folder / "inference")
     return join_graphs(
-        folder.name, training, files, DETECT_EVERYTHING, keep_unseen_relations=keep_unseen_relations
+        folder.name, training, files, options, keep_unseen_relations=keep_unseen_relations
     )
 
 

@@ -1,6 +1,7 @@
 """Where the bytes come from: a file, a compressed file, or standard input."""
 
 import gzip
+import json
 import shutil
 import sys
 import tempfile
@@ -31,8 +32,12 @@ ENDINGS = {
     ".tsv": "tsv",
     ".csv": "csv",
     ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
     ".nt": "nt",
     ".ttl": "ttl",
+    ".rdf": "rdf",
+    ".owl": "rdf",
     ".txt": None,  # says nothing: the content decides
 }
 
@@ -105,7 +110,12 @@ def refuse_foreign(magic: bytes, label: str) -> None:
 
 def format_of(file: InputFile, path: str | Path) -> str:
     """The format by the ending of `path`, else by the content of the file."""
-    return ending_format(path) or content_format(file.sample())
+    known = ending_format(path)
+    if known is None:
+        sample = file.sample()
+        refuse_document(sample, path, file.label)
+        known = content_format(sample)
+    return known
 
 
 def ending_format(path: str | Path) -> str | None:
@@ -119,12 +129,39 @@ def without_gz(name: str) -> str:
 def content_format(sample: bytes) -> str:
     if sample.startswith(PARQUET_MAGIC):
         return "parquet"
-    for raw in sample.splitlines():
-        line = raw.strip().removeprefix(b"\xef\xbb\xbf").lower()
+    text = sample.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text[:8].lower().startswith((b"<?xml", b"<rdf:rdf")):
+        return "rdf"
+    for raw in text.splitlines():
+        line = raw.strip().lower()
         if line.startswith((b"@prefix", b"@base", b"prefix ", b"base <")):
             return "ttl"
         if line.startswith((b"<", b"_:")) and line.endswith(b"."):
             return "nt"
+        if is_json(line):
+            return "jsonl"
         if line and not line.startswith(b"#"):
             break
     return "tsv"
+
+
+def is_json(line: bytes) -> bool:
+    """Whether a line is an object or an array; text with tabs or commas is neither."""
+    if line[:1] + line[-1:] not in (b"{}", b"[]"):
+        return False
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def refuse_document(sample: bytes, path: str | Path, label: str) -> None:
+    """A file whose ending says JSON, and that has more than lines of it."""
+    name = without_gz(str(path)).lower()
+    if name.endswith(".json") and content_format(sample) != "jsonl":
+        raise InputError(
+            f"{label} is no JSON lines: write a fact on each line, such as "
+            '["Kenya", "borders", "Uganda"] or {"head": ..., "relation": ..., "tail": ...}, or '
+            "give its --format"
+        )

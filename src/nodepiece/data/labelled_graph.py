@@ -6,7 +6,7 @@ FOLDER/{train,valid,test}_labels.json (or .json.gz) {node: [class, ...]} for the
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
 from nodepiece.data.encode import ids_in
 from nodepiece.data.input_file import ENDINGS, without_gz
 from nodepiece.data.json_file import read_json
-from nodepiece.data.read import read_graph
+from nodepiece.data.read import read_graph_with_report
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -58,6 +58,7 @@ class LabelledGraph:
     graph: KnowledgeGraph
     classes: tuple[str, ...]  # (num_classes,) in alphabetical order; the position is the class id
     labels: dict[str, NodeLabels]  # "train", "valid", "test"
+    layout: str = ""  # how the file of facts was read, in words
 
     @property
     def names(self) -> Names:
@@ -66,7 +67,9 @@ class LabelledGraph:
         return self.graph.names
 
 
-def read_labelled_folder(folder: Path) -> LabelledGraph:
+def read_labelled_folder(
+    folder: Path, *, options: ReadOptions = DETECT_EVERYTHING
+) -> LabelledGraph:
     """What `write_labelled_folder` wrote, or anyone else in that layout."""
     edges = [
         path
@@ -86,7 +89,7 @@ def read_labelled_folder(folder: Path) -> LabelledGraph:
             f"another of {', '.join(ENDINGS)}) and train_labels.json, maybe valid_labels.json and "
             "test_labels.json; make such a folder with: nodepiece label GRAPH LABELS -o FOLDER"
         )
-    return read_labelled_graph(folder.resolve().name, edges[0], labels, DETECT_EVERYTHING)
+    return read_labelled_graph(folder.resolve().name, edges[0], labels, options)
 
 
 def read_labelled_graph(
@@ -94,7 +97,8 @@ def read_labelled_graph(
 ) -> LabelledGraph:
     """labels: the JSON file of each split; a split without one has no labels."""
     content = {part: read_labels(labels[part]) if part in labels else {} for part in SPLITS}
-    return label_graph(name, read_graph(edges, options=options), content)
+    graph, report = read_graph_with_report(edges, options=options)
+    return replace(label_graph(name, graph, content), layout=report.layout)
 
 
 def label_graph(name: str, graph: KnowledgeGraph, content: Mapping[str, Labels]) -> LabelledGraph:

@@ -24,7 +24,8 @@ from nodepiece.data.read import ReadOptions, read_dataset, read_graph_with_repor
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
-NO_HEADER = ReadOptions(header=False)  # no release has one, whatever its first line looks like
+# No release has a header or quoted cells, whatever the lines look like.
+NO_HEADER = ReadOptions(header=False, format="tsv")
 
 
 def load_benchmark(name: str, data: Path | None) -> Dataset:
@@ -32,7 +33,7 @@ def load_benchmark(name: str, data: Path | None) -> Dataset:
     if benchmark_named(name).task == OGB:
         return read_ogb_dataset(name, locate_benchmark(name, data=data).files)
     location = _locate(name, data, task=LINKS)
-    return replace(read_dataset(location.folder, options=NO_HEADER), name=name)
+    return replace(read_dataset(location.folder, options=NO_HEADER), name=name, layout="")
 
 
 def load_inductive(
@@ -40,6 +41,7 @@ def load_inductive(
 ) -> InductiveDataset:
     files = _locate(name, data, task=INDUCTIVE).files
     training = read_dataset(files["training/train"].parent, options=NO_HEADER)
+    training = replace(training, layout="")
     inference = {part: files[f"inference/{part}"] for part in SPLITS}
     return join_graphs(
         name, training, inference, NO_HEADER, keep_unseen_relations=keep_unseen_relations
@@ -49,12 +51,13 @@ def load_inductive(
 def load_labelled_graph(name: str, data: Path | None) -> LabelledGraph:
     files = _locate(name, data, task=CLASSES).files
     labels = {part: files[f"{part}_labels"] for part in SPLITS}
-    return read_labelled_graph(name, files["edges"], labels, NO_HEADER)
+    return replace(read_labelled_graph(name, files["edges"], labels, NO_HEADER), layout="")
 
 
 def load_out_of_sample(name: str, data: Path | None) -> OutOfSampleDataset:
     files = _locate(name, data, task=OUT_OF_SAMPLE).files
-    return read_parts(name, files["train"], {part: files[part] for part in JUDGED}, NO_HEADER)
+    unseen = {part: files[part] for part in JUDGED}
+    return replace(read_parts(name, files["train"], unseen, NO_HEADER), layout="")
 
 
 def load_training_graph(name: str, data: Path | None) -> tuple[KnowledgeGraph, list[str]]:

@@ -12,7 +12,6 @@ from nodepiece.data.input_file import InputFile
 from nodepiece.errors import InputError
 
 BLANKS = " "  # as a delimiter: any run of spaces and tabs
-UNQUOTED = ("\t", BLANKS)  # with these delimiters a quote is a letter like any other
 DELIMITER_WORDS = {"\t": "tabs", ",": "commas", ";": "semicolons", BLANKS: "blanks"}
 MAX_SHOWN = 80  # characters of an offending line
 LINE_BYTES = 16 << 20  # no line is longer
@@ -26,6 +25,7 @@ class TextLayout:
     num_columns: int
     positions: Positions
     header_line: int  # its number, counted from 1; 0: there is none
+    is_quoted: bool  # as in CSV; otherwise a quote is a letter like any other
 
     @property
     def words(self) -> str:
@@ -33,14 +33,14 @@ class TextLayout:
 
 
 def split_rows(
-    lines: Iterable[str], delimiter: str, *, strict: bool = False
+    lines: Iterable[str], delimiter: str, *, is_quoted: bool, strict: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Number, counted from 1, and cells of every line that is not blank.
 
     A quoted cell may go over several lines; its row has the number of the first. `strict` refuses
     quotes that are not closed or closed before a cell ends, with a csv.Error.
     """
-    if delimiter in UNQUOTED:
+    if not is_quoted:
         for number, line in enumerate(lines, start=1):
             text = line.rstrip("\r\n")
             cells = (
@@ -64,7 +64,7 @@ def malformed_line(file: InputFile, layout: TextLayout, reason: Exception | None
     number = 0
     with text_lines(file) as lines:
         try:
-            for number, cells in split_rows(lines, layout.delimiter):
+            for number, cells in split_rows(lines, layout.delimiter, is_quoted=layout.is_quoted):
                 complaint = number > layout.header_line and complaint_about(cells, layout)
                 if complaint:
                     return InputError(f"{file.label} line {number:,}: {complaint}")
@@ -85,7 +85,7 @@ def refuse_open_quote(file: InputFile, layout: TextLayout, num_rows: int) -> Non
     number = 0
     with text_lines(file) as lines:
         try:
-            for row_number, _ in split_rows(lines, layout.delimiter, strict=True):
+            for row_number, _ in split_rows(lines, layout.delimiter, is_quoted=True, strict=True):
                 number = row_number
         except csv.Error as error:
             raise bad_quote(file, number, error) from error

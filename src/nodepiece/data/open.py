@@ -37,45 +37,62 @@ EMBEDDED = "countries"
 SPLIT_SHARE, SPLIT_SEED = 0.05, 0  # of out-of-sample splits that are made when they are opened
 
 
-def open_dataset(source: str, *, data: Path | None = None) -> Dataset:
+def open_dataset(
+    source: str, *, data: Path | None = None, options: ReadOptions = DETECT_EVERYTHING
+) -> Dataset:
     """Read a split dataset; `data` is searched before the usual places.
 
-    A path that exists wins over a name.
+    A path that exists wins over a name. `options` say how to read files, and are refused for what
+    has a layout of its own.
     """
     if is_ogb_folder(Path(source)):
+        refuse_options(source, options)
         return read_ogb_dataset(dataset_name(source), ogb_files(Path(source)))
     if Path(source).exists():
-        return read_dataset(source)
+        return read_dataset(source, options=options)
     check_known(source)
+    refuse_options(source, options)
     return load_countries() if source == EMBEDDED else load_benchmark(source, data)
 
 
 def open_inductive(
-    source: str, *, data: Path | None = None, keep_unseen_relations: bool = False
+    source: str,
+    *,
+    data: Path | None = None,
+    keep_unseen_relations: bool = False,
+    options: ReadOptions = DETECT_EVERYTHING,
 ) -> InductiveDataset:
     """A graph to learn from and another one, or the same, to be judged on.
 
     A path that exists wins over a name.
     """
     if Path(source).exists():
-        return read_inductive(Path(source), keep_unseen_relations=keep_unseen_relations)
+        return read_inductive(
+            Path(source), keep_unseen_relations=keep_unseen_relations, options=options
+        )
     check_known(source)
+    refuse_options(source, options)
     if source == EMBEDDED:
         return of_one_graph(load_countries())
     return load_inductive(source, data, keep_unseen_relations=keep_unseen_relations)
 
 
-def open_labelled(source: str, *, data: Path | None = None) -> LabelledGraph:
+def open_labelled(
+    source: str, *, data: Path | None = None, options: ReadOptions = DETECT_EVERYTHING
+) -> LabelledGraph:
     """A graph with classes of some of its nodes; a path wins over a name."""
     if Path(source).is_dir():
-        return read_labelled_folder(Path(source))
+        return read_labelled_folder(Path(source), options=options)
     check_known(source)
+    refuse_options(source, options)
     if source == EMBEDDED:
         raise InputError(f"{source} has no classes; make a labelled graph with nodepiece label")
     return load_labelled_graph(source, data)
 
 
-def open_out_of_sample(source: str, *, data: Path | None = None) -> OutOfSampleDataset:
+def open_out_of_sample(
+    source: str, *, data: Path | None = None, options: ReadOptions = DETECT_EVERYTHING
+) -> OutOfSampleDataset:
     """A graph and nodes that arrive later; a path wins over a name.
 
     A dataset for transductive link prediction is split by the paper's recipe, the same way every
@@ -83,10 +100,11 @@ def open_out_of_sample(source: str, *, data: Path | None = None) -> OutOfSampleD
     """
     folder = Path(source)
     if folder.is_dir() and (folder / f"{JUDGED[0]}.json").is_file():
-        return read_out_of_sample(folder)
+        return read_out_of_sample(folder, options=options)
     if source in BENCHMARKS and BENCHMARKS[source].task == OUT_OF_SAMPLE:
+        refuse_options(source, options)
         return load_out_of_sample(source, data)
-    dataset = open_dataset(source, data=data)
+    dataset = open_dataset(source, data=data, options=options)
     return split_out_of_sample(dataset, SPLIT_SHARE, rng=np.random.default_rng(SPLIT_SEED))[0]
 
 
@@ -110,9 +128,11 @@ def open_graph(
     A path that exists wins over a name.
     """
     if is_ogb_folder(Path(source)):
+        refuse_options(source, options)
         graph = read_ogb_training_graph(ogb_files(Path(source)))
         return graph, [f"{graph.num_triples:,} facts in the layout of OGB"]
     if is_mapped(source):
+        refuse_options(source, options)
         graph = read_mapped_graph(source)
         return graph, [f"{graph.num_triples:,} facts by ids, mapped"]
     if source == STANDARD_INPUT or Path(source).exists():
@@ -120,15 +140,19 @@ def open_graph(
         first, *others = report.sentences()
         return graph, [first.removeprefix(f"{report.source}: "), *others]
     check_known(source)
-    if options != DETECT_EVERYTHING:
-        raise InputError(
-            f"{source} is a known dataset, and the options for reading a file do not go with it; "
-            "leave out delimiter, header, columns and format"
-        )
+    refuse_options(source, options)
     if source == EMBEDDED:
         countries = load_countries().train
         return countries, [f"{countries.num_triples:,} facts"]
     return load_training_graph(source, data)
+
+
+def refuse_options(source: str, options: ReadOptions) -> None:
+    if given := options.given():
+        raise InputError(
+            f"{source} is a known dataset, and the options for reading a file do not go with it; "
+            f"leave out {', '.join(given)}"
+        )
 
 
 def check_known(source: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
 from nodepiece.data.json_file import read_json
-from nodepiece.data.read import read_graph, split_files
+from nodepiece.data.read import read_graph_with_report, split_files
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_folder
 from nodepiece.graph.arrays import IntArray, LongArray, read_only
@@ -21,6 +21,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 JUDGED = ("valid", "test")
 MARKER = "out_of_sample.json"  # in a folder that was written here: how it was made
 
+AS_WRITTEN = ReadOptions(delimiter="tab", header=False, format="tsv")  # whatever the names are
 NamedTriple = tuple[str, str, str]  # head, relation, tail
 
 
@@ -32,6 +33,7 @@ class OutOfSampleDataset:
     train: KnowledgeGraph
     unseen: dict[str, dict[str, tuple[NamedTriple, ...]]]
     """"valid" and "test" -> unseen node -> its facts by name, in the order of the file."""
+    layout: str = ""  # how the training file was read, in words
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,23 +87,27 @@ def edges_of_unseen(dataset: OutOfSampleDataset, split: str) -> UnseenEdges:
     return UnseenEdges(offsets, columns[:, 0].copy(), columns[:, 1].copy(), num_dropped)
 
 
-def read_out_of_sample(folder: Path) -> OutOfSampleDataset:
+def read_out_of_sample(
+    folder: Path, *, options: ReadOptions = DETECT_EVERYTHING
+) -> OutOfSampleDataset:
     """A folder with a training graph and the two JSON files."""
+    if (folder / MARKER).is_file():
+        options = AS_WRITTEN
     files = {split: folder / f"{split}.json" for split in JUDGED}
     if missing := [path.name for path in files.values() if not path.is_file()]:
         raise InputError(
             f"{folder} has no {' and no '.join(missing)}; make an out-of-sample split with "
             "nodepiece split"
         )
-    return read_parts(folder.name, split_files(folder)["train"], files, DETECT_EVERYTHING)
+    return read_parts(folder.name, split_files(folder)["train"], files, options)
 
 
 def read_parts(
     name: str, train: Path, unseen: dict[str, Path], options: ReadOptions
 ) -> OutOfSampleDataset:
-    graph = read_graph(train, options=options)
+    graph, report = read_graph_with_report(train, options=options)
     return OutOfSampleDataset(
-        name, graph, {part: read_unseen(path) for part, path in unseen.items()}
+        name, graph, {part: read_unseen(path) for part, path in unseen.items()}, report.layout
     )
 
 

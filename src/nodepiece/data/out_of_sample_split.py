@@ -64,7 +64,7 @@ def split_out_of_sample(
         num_lost,
         num_single,
     )
-    return OutOfSampleDataset(dataset.name, train, unseen), report
+    return OutOfSampleDataset(dataset.name, train, unseen, dataset.layout), report
 
 
 def draw_nodes(

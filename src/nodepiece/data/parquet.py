@@ -1,13 +1,14 @@
 """Facts as rows of a Parquet file."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nodepiece.data.blocks import Block, Reading, ReadOptions
-from nodepiece.data.columns import ROLES, choose_columns
+from nodepiece.data.columns import ROLES, Positions, choose_columns
 from nodepiece.data.input_file import InputFile
 from nodepiece.errors import InputError
 
@@ -16,16 +17,24 @@ BATCH_ROWS = 1 << 20
 
 def read_parquet(file: InputFile, options: ReadOptions) -> Reading:
     """Three columns of strings or integers; integers become names by their decimal digits."""
-    return Reading("Parquet", parquet_blocks(file, options))
+    with opened_table(file) as table:
+        names = table.schema_arrow.names
+    at = choose_columns(names, options.chosen, file.label)
+    return Reading("Parquet", parquet_blocks(file, at), (names[at[0]], names[at[1]], names[at[2]]))
 
 
-def parquet_blocks(file: InputFile, options: ReadOptions) -> Iterator[Block]:
+def parquet_blocks(file: InputFile, positions: Positions) -> Iterator[Block]:
+    with opened_table(file) as table:
+        names = table.schema_arrow.names
+        chosen = [names[position] for position in positions]
+        yield from converted_blocks(table, chosen, file.label)
+
+
+@contextmanager
+def opened_table(file: InputFile) -> Iterator[pq.ParquetFile]:
     try:
         with file.open() as stream, pq.ParquetFile(seekable(file, stream)) as table:
-            names = table.schema_arrow.names
-            positions = choose_columns(names, options.columns, file.label)
-            chosen = [names[position] for position in positions]
-            yield from converted_blocks(table, chosen, file.label)
+            yield table
     except pa.ArrowInvalid as error:
         raise InputError(
             f"{file.label} cannot be read as Parquet: {error}; write it again, or give its --format"

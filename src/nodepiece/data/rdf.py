@@ -1,9 +1,10 @@
-"""Facts as RDF: N-Triples and Turtle."""
+"""Facts as RDF: N-Triples, Turtle and RDF/XML."""
 
 import re
 from collections.abc import Iterator
 from itertools import count
 from types import ModuleType
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -12,6 +13,8 @@ from nodepiece.data.input_file import InputFile
 from nodepiece.errors import InputError
 
 BLOCK_FACTS = 200_000
+END_BYTES = 1 << 14
+COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 # The parser gives blank nodes without a label one of its own: a random hexadecimal number.
 RANDOM_LABEL = re.compile("[0-9a-f]{24,32}")
@@ -23,6 +26,10 @@ def read_ntriples(file: InputFile, options: ReadOptions) -> Reading:
 
 def read_turtle(file: InputFile, options: ReadOptions) -> Reading:
     return Reading("Turtle", rdf_blocks(file, "ttl"))
+
+
+def read_rdf_xml(file: InputFile, options: ReadOptions) -> Reading:
+    return Reading("RDF/XML", rdf_blocks(file, "rdf"))
 
 
 def rdf_blocks(file: InputFile, extension: str) -> Iterator[Block]:
@@ -50,7 +57,8 @@ def rdf_blocks(file: InputFile, extension: str) -> Iterator[Block]:
     columns: tuple[list[str], list[str], list[str]] = ([], [], [])
     heads, relations, tails = columns
     num_literals = 0
-    with file.open() as stream:
+    with file.open() as opened:
+        stream = Remembered(opened)
         try:
             for fact in rdf.parse(input=stream, format=rdf.RdfFormat.from_extension(extension)):
                 if isinstance(fact.object, rdf.Literal):
@@ -66,10 +74,35 @@ def rdf_blocks(file: InputFile, extension: str) -> Iterator[Block]:
                         column.clear()
         except SyntaxError as error:
             reason = str(error.msg).partition(": ")[2] or error.msg
+            if not error.lineno:  # RDF/XML has none
+                raise InputError(f"{file.label}: {reason}; mend the file") from error
             raise InputError(
-                f"{file.label} line {error.lineno or 0:,}: {reason}; mend the line"
+                f"{file.label} line {error.lineno:,}: {reason}; mend the line"
             ) from error
+    if extension == "rdf":
+        refuse_cut(file, stream.end)
     yield as_block(columns, num_literals)
+
+
+class Remembered:
+    """A stream whose last bytes are kept."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream, self.end = stream, b""
+
+    def read(self, size: int = -1) -> bytes:
+        block = self.stream.read(size)
+        self.end = (self.end + block)[-END_BYTES:]
+        return block
+
+
+def refuse_cut(file: InputFile, end: bytes) -> None:
+    """XML without the end of its first element, which the parser takes for whole."""
+    found = re.search(rb"<([A-Za-z_][^\s/>]*)", COMMENT.sub(b"", file.sample()))
+    root = found[1] if found else b"rdf:RDF"
+    if not re.search(rb"</" + re.escape(root) + rb"\s*>\s*\Z", COMMENT.sub(b"", end)):
+        name = root.decode(errors="replace")
+        raise InputError(f"{file.label} ends before </{name[:80]}>; copy it again")
 
 
 def as_block(columns: tuple[list[str], list[str], list[str]], num_literals: int) -> Block:

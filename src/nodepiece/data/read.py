@@ -1,14 +1,15 @@
 """Files to graphs: any readable format, one file, a folder of splits, or standard input."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from nodepiece.data.blocks import DETECT_EVERYTHING, Reading, ReadOptions
+from nodepiece.data.blocks import DETECT_EVERYTHING, Column, Columns, Reading, ReadOptions
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.delimited import read_csv, read_tsv
+from nodepiece.data.doubts import find_doubts
 from nodepiece.data.encode import drop_duplicates, encode_facts, encode_like
 from nodepiece.data.input_file import (
     ENDINGS,
@@ -18,8 +19,9 @@ from nodepiece.data.input_file import (
     open_source,
     without_gz,
 )
+from nodepiece.data.jsonl import read_json_lines
 from nodepiece.data.parquet import read_parquet
-from nodepiece.data.rdf import read_ntriples, read_turtle
+from nodepiece.data.rdf import read_ntriples, read_rdf_xml, read_turtle
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
@@ -50,30 +52,52 @@ class ReadReport:
     num_rows: int  # facts stated in the file
     num_literals: int  # of these: facts about a number, a date or a text, which is no node
     num_duplicates: int  # of these: facts stated before
+    columns: Columns | None = None  # taken for head, relation and tail: names, or positions from 0
+    doubts: tuple[str, ...] = ()  # what looks as if the file should be read otherwise
 
     @property
     def num_facts(self) -> int:
         return self.num_rows - self.num_literals - self.num_duplicates
 
+    @property
+    def layout(self) -> str:
+        """The format and which columns were taken, in words."""
+        if self.columns is None:
+            return self.format
+        names = ", ".join(map(repr, self.columns))
+        what = "columns " * all(isinstance(column, int) for column in self.columns)
+        return f"{self.format}; head, relation, tail are {what}{names}"
+
     def sentences(self) -> list[str]:
-        said = [f"{self.source}: {plural(self.num_facts, 'fact')} ({self.format})"]
+        said = [f"{self.source}: {plural(self.num_facts, 'fact')} ({self.layout})"]
         if self.num_literals:
             said.append(f"left out {plural(self.num_literals, 'fact')} whose object is a literal")
         if self.num_duplicates:
             said.append(f"left out {plural(self.num_duplicates, 'fact')} stated before")
-        return said
+        return [*said, *self.doubts]
 
 
 def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def read_graph(source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING) -> KnowledgeGraph:
+def read_graph(
+    source: str | Path,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    columns: Sequence[Column] | str | None = None,
+    format: str | None = None,
+    options: ReadOptions = DETECT_EVERYTHING,
+) -> KnowledgeGraph:
     """The graph in a file, in the training part of a folder, or on standard input (`-`).
 
     Nodes and relations get their ids by first appearance. A fact stated twice is kept once.
+    `columns` are head, relation and tail by name or by position counted from 0, such as
+    ("src", "type", "dst"). `options` holds all four in one record.
     """
-    return read_graph_with_report(source, options=options)[0]
+    given = ReadOptions(delimiter, header, columns, format).given()
+    return read_graph_with_report(source, options=replace(options, **given))[0]
 
 
 def read_graph_with_report(
@@ -92,6 +116,8 @@ def read_graph_with_report(
         num_rows=len(facts.triples) + facts.num_literals,
         num_literals=facts.num_literals,
         num_duplicates=len(facts.triples) - len(triples),
+        columns=reading.columns,
+        doubts=tuple(find_doubts(triples, facts.names, reading.columns, is_plain=reading.is_plain)),
     )
     if not len(triples):
         raise InputError(f"{file.label} states no fact between nodes; {complaint(report)}")
@@ -99,11 +125,7 @@ def read_graph_with_report(
 
 
 def reader_of(file: InputFile, source: str | Path, options: ReadOptions) -> Reader:
-    if options.format is None:
-        return READERS[format_of(file, source)]
-    if options.format not in READERS:
-        raise InputError(f"unknown format {options.format!r}; it is one of {', '.join(READERS)}")
-    return READERS[options.format]
+    return READERS[options.format or format_of(file, source)]
 
 
 def complaint(report: ReadReport) -> str:
@@ -112,12 +134,22 @@ def complaint(report: ReadReport) -> str:
     return "add some: head, relation, tail"
 
 
-def read_dataset(source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING) -> Dataset:
+def read_dataset(
+    source: str | Path,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    columns: Sequence[Column] | str | None = None,
+    format: str | None = None,
+    options: ReadOptions = DETECT_EVERYTHING,
+) -> Dataset:
     """A folder with files for train and maybe valid and test; of a file, everything is train.
 
     Facts of valid and test that name nodes or relations that train lacks are dropped and counted.
+    All files are read in one way; see `read_graph` for how to say which.
     """
-    return read_dataset_with_reports(source, options=options)[0]
+    given = ReadOptions(delimiter, header, columns, format).given()
+    return read_dataset_with_reports(source, options=replace(options, **given))[0]
 
 
 def read_dataset_with_reports(
@@ -144,6 +176,7 @@ def read_dataset_with_reports(
         num_unseen,
         num_repeated=sum(report.num_duplicates for report in reports.values()),
         num_literals=sum(report.num_literals for report in reports.values()),
+        layout="; ".join([train_report.layout, *train_report.doubts]),
     )
     return dataset, reports
 
@@ -190,7 +223,9 @@ def split_of(path: Path) -> str | None:
 READERS: dict[str, Reader] = {
     "tsv": read_tsv,
     "csv": read_csv,
+    "jsonl": read_json_lines,
     "parquet": read_parquet,
     "nt": read_ntriples,
     "ttl": read_turtle,
+    "rdf": read_rdf_xml,
 }

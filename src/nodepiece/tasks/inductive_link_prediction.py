@@ -59,7 +59,9 @@ class InductiveLinkPrediction:
     @classmethod
     def open(cls, experiment: Experiment, data: Path | None) -> Self:
         keeps = experiment.evaluation.unseen_relations == "mean"
-        dataset = open_inductive(experiment.dataset, data=data, keep_unseen_relations=keeps)
+        dataset = open_inductive(
+            experiment.dataset, data=data, keep_unseen_relations=keeps, options=experiment.reading
+        )
         return cls(experiment, dataset)
 
     @classmethod

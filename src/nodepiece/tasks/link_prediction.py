@@ -53,7 +53,9 @@ class LinkPrediction:
 
     @classmethod
     def open(cls, experiment: Experiment, data: Path | None) -> Self:
-        return cls(experiment, open_dataset(experiment.dataset, data=data))
+        return cls(
+            experiment, open_dataset(experiment.dataset, data=data, options=experiment.reading)
+        )
 
     @classmethod
     def read(cls, experiment: Experiment, folder: Path) -> Self:
@@ -133,7 +135,7 @@ class LinkPrediction:
 
 
 def describe_dataset(dataset: Dataset) -> str:
-    """Sizes, and what was left out, in one line."""
+    """Sizes, what was left out, and how the file was read, in one line."""
     sizes = [f"{dataset.train.num_triples:,} facts to learn from"]
     sizes += [f"{len(dataset.part(part)):,} for {part}" for part in ("valid", "test")]
     left_out = [
@@ -145,7 +147,8 @@ def describe_dataset(dataset: Dataset) -> str:
         )
         if number
     ]
-    facts = "; ".join([", ".join(sizes), *left_out])
+    layout = [f"read as {dataset.layout}"] if dataset.layout else []
+    facts = "; ".join([", ".join(sizes), *left_out, *layout])
     return f"{dataset.name}: {dataset.train.num_nodes:,} nodes, {facts}"
 
 

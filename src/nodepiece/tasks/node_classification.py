@@ -44,7 +44,7 @@ class NodeClassification:
 
     @classmethod
     def open(cls, experiment: Experiment, data: Path | None) -> Self:
-        dataset = open_labelled(experiment.dataset, data=data)
+        dataset = open_labelled(experiment.dataset, data=data, options=experiment.reading)
         rng = np.random.default_rng(experiment.seed)
         share = experiment.classifier.label_share
         labels = dataset.labels | {"train": sample_labels(dataset.labels["train"], share, rng=rng)}
@@ -65,9 +65,10 @@ class NodeClassification:
         numbers = ", ".join(f"{len(labels[part].nodes):,} for {part}" for part in SPLITS)
         unseen = sum(part.num_unseen for part in labels.values())
         left_out = f"; {unseen:,} labelled nodes without facts are left out" if unseen else ""
+        layout = f"; read as {self.dataset.layout}" if self.dataset.layout else ""
         return (
             f"{self.dataset.name}: {graph.num_nodes:,} nodes, {graph.num_triples:,} facts, "
-            f"{len(self.dataset.classes):,} classes; labelled nodes: {numbers}{left_out}"
+            f"{len(self.dataset.classes):,} classes; labelled nodes: {numbers}{left_out}{layout}"
         )
 
     def check(self) -> None:

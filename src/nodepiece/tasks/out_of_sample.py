@@ -70,12 +70,13 @@ class OutOfSample:
     name: str
     graph: KnowledgeGraph
     unseen: dict[str, UnseenEdges]
+    layout: str = ""  # how the training file was read, in words
 
     @classmethod
     def open(cls, experiment: Experiment, data: Path | None) -> Self:
-        dataset = open_out_of_sample(experiment.dataset, data=data)
+        dataset = open_out_of_sample(experiment.dataset, data=data, options=experiment.reading)
         unseen = {split: edges_of_unseen(dataset, split) for split in JUDGED}
-        return cls(experiment, dataset.name, dataset.train, unseen)
+        return cls(experiment, dataset.name, dataset.train, unseen, dataset.layout)
 
     @classmethod
     def read(cls, experiment: Experiment, folder: Path) -> Self:
@@ -99,7 +100,7 @@ class OutOfSample:
             parts.append(f"{edges.num_edges:,} of {edges.num_unseen:,} unseen nodes for {split}")
         if num_dropped := sum(edges.num_dropped for edges in self.unseen.values()):
             parts.append(f"{num_dropped:,} facts of unseen nodes lead to nothing seen, left out")
-        return ", ".join(parts)
+        return ", ".join(parts) + (f"; read as {self.layout}" if self.layout else "")
 
     def check(self) -> None:
         check_settings(self.experiment)

@@ -5,6 +5,8 @@ from collections.abc import Collection
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, changed_settings, default_settings
 
+OF_EVERY_TASK = "reading"  # how the files of its dataset are read
+
 
 def refuse_unread(
     experiment: Experiment,
@@ -15,7 +17,7 @@ def refuse_unread(
     """Refuse a changed setting of another group, and a `training.metric` that is not computed."""
     for name, value in changed_settings(experiment).items():
         group, dot, _ = name.rpartition(".")
-        if dot and group not in groups:
+        if dot and group not in (*groups, OF_EVERY_TASK):
             raise InputError(
                 f"{name} = {value!r} would do nothing: {experiment.task} does not read [{group}]; "
                 "leave it out"

@@ -1,0 +1,49 @@
+"""What makes a graph look as if its file was read in the wrong way."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nodepiece.data.blocks import Columns
+from nodepiece.data.columns import as_option
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.names import Names
+
+FEW = 20  # relations: small graphs have all kinds of shapes
+
+
+def find_doubts(
+    triples: IntArray, names: Names, columns: Columns | None, *, is_plain: bool
+) -> list[str]:
+    """Remarks for who reads the report, with what to type. is_plain: quotes are letters."""
+    return relation_doubts(triples, names, columns) + (quote_doubts(names) if is_plain else [])
+
+
+def relation_doubts(triples: IntArray, names: Names, columns: Columns | None) -> list[str]:
+    """Columns that no header names, where the last one looks more like relations."""
+    num_relations = len(names.relations)
+    if columns is None or not isinstance(columns[0], int) or num_relations < FEW:
+        return []
+    is_tail = np.zeros(len(names.nodes), dtype=bool)
+    is_tail[triples[:, 2]] = True
+    num_tails = int(is_tail.sum())
+    if num_relations <= 2 * num_tails:
+        return []
+    head, relation, tail = columns
+    return [
+        f"column {relation} has {num_relations:,} names and column {tail} only {num_tails:,}: if "
+        f"column {tail} is the relation, give {as_option((head, tail, relation))}"
+    ]
+
+
+def quote_doubts(names: Names) -> list[str]:
+    """Names in quotes with doubled quotes inside, as programs write CSV."""
+    nodes = names.nodes.filter(pc.starts_with(names.nodes, '"'))
+    quoted = nodes.filter(pc.match_substring_regex(nodes, '^"(?:[^"]|"")*""(?:[^"]|"")*"$'))
+    if not len(quoted):
+        return []
+    first: pa.LargeStringScalar = quoted[0]
+    return [
+        f"names such as {first.as_py()[:80]} keep their quotes; if quotes surround cells, give "
+        "--format csv --delimiter tab"
+    ]
