@@ -225,3 +225,34 @@ def test_metrics_agree_with_pykeen() -> None:
         for name, their_name in names.items():
             expected = theirs.get_metric(f"{part}.realistic.{their_name}")
             assert ours[name] == pytest.approx(expected), (part, name)
+
+
+def slices(
+    num_known: list[int], num_candidates: int, budget: int, device: str
+) -> list[tuple[int, int]]:
+    known = np.array(num_known, dtype=np.int64)
+    cut = ranking._batches(known, num_candidates, budget, torch.device(device))
+    return [(batch.start, batch.stop) for batch in cut]
+
+
+def test_a_batch_takes_16_bytes_a_score_and_64_a_known_answer() -> None:
+    # 10 candidates take 160 bytes, known answers 0, 64 and 128 bytes
+    assert slices([0, 1, 2, 0], 10, 160 + 224, "meta") == [(0, 2), (2, 3), (3, 4)]
+    assert slices([0, 1, 2, 0], 10, 160 + 224 + 288, "meta") == [(0, 3), (3, 4)]
+    assert slices([0, 1, 2, 0], 10, 160 + 224 + 287, "meta") == [(0, 2), (2, 4)]
+
+
+def test_a_batch_has_one_query_at_least() -> None:
+    assert slices([5, 5], 10, 1, "meta") == [(0, 1), (1, 2)]
+
+
+def test_on_a_cpu_the_scores_of_a_batch_fit_its_cache_or_are_64_rows() -> None:
+    assert slices([0] * 5000, 1024, 2**40, "cpu") == [(0, 2048), (2048, 4096), (4096, 5000)]
+    assert slices([0] * 130, 2**20, 2**40, "cpu") == [(0, 64), (64, 128), (128, 130)]
+    assert slices([0] * 5000, 1024, 2**40, "meta") == [(0, 5000)]
+
+
+def test_nobody_can_change_ranks() -> None:
+    ranks = LinkRanks(np.ones(1), np.ones(1), np.zeros(1, np.int32))
+    for name in ("head", "tail", "relation"):
+        assert not getattr(ranks, name).flags.writeable
