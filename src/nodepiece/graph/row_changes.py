@@ -1,8 +1,8 @@
-"""Single rows of the k nearest sources while the graph changes: the steps of `changing_nearest.py`.
+"""Single rows of the k nearest sources while the graph changes: the steps of `row_search.py`.
 
-`old` are the sources, distances and fullness of all rows before the change. `fresh` are the rows
-that turned out different, complete up to the present distance: where each node has its own (-1:
-nowhere), and their sources and distances. `edges` are the rows of neighbours (`EdgeRows`).
+`hops` are the distances of a row, ascending, UNREACHED behind the last one; `sources` belong to
+them. At a distance d a row takes from its neighbours' rows what they have at d - 1.
+`edges` are the rows of neighbours (`EdgeRows`).
 """
 
 import numpy as np
@@ -10,51 +10,59 @@ from numba import njit
 
 from nodepiece.graph.changed_edges import row_of
 from nodepiece.graph.hashing import mix
-from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, insert_by_key
+from nodepiece.graph.nearest import UNREACHED, insert_by_key
+from nodepiece.graph.row_records import NEVER_FULL
 
-NEVER_FULL = MAX_DISTANCE
+
+@njit(cache=True, inline="always")
+def order_key(tie_break, node, source):  # type: ignore[no-untyped-def]
+    """The place of a source among equally near ones of a node: the smallest comes first."""
+    return mix(tie_break.salt, node, source) if tie_break.by_hash else np.uint64(source)
 
 
 @njit(cache=True)
 def has_room(hops):  # type: ignore[no-untyped-def]
+    """Whether a row has fewer than k sources."""
     return hops[-1] == UNREACHED
 
 
 @njit(cache=True)
 def fullness(hops):  # type: ignore[no-untyped-def]
-    """The distance beyond which a node takes nothing."""
+    """The distance beyond which a row takes nothing."""
     return NEVER_FULL if hops[-1] == UNREACHED else hops[-1]
 
 
 @njit(cache=True)
 def fullness_of_all(distance):  # type: ignore[no-untyped-def]
+    """The distance beyond which each row of a table takes nothing."""
     full_at = np.empty(len(distance), np.int16)
     for node in range(len(distance)):
         full_at[node] = fullness(distance[node])
     return full_at
 
 
-@njit(cache=True)
-def current_row(node, old, fresh):  # type: ignore[no-untyped-def]
-    """The sources and distances of a node, as far as they are known by now."""
-    row = fresh[0][node]
+@njit(cache=True, inline="always")
+def current_row(node, old, new):  # type: ignore[no-untyped-def]
+    """The sources and distances of a node: the new row, as far as it goes, or the old one."""
+    row = new.row_of[node]
     if row >= 0:
-        return fresh[1][row], fresh[2][row]
-    return old[0][node], old[1][node]
+        return new.nearest[row], new.distance[row]
+    return old.nearest[node], old.distance[node]
 
 
-@njit(cache=True)
-def reaches(node, distance, old, fresh):  # type: ignore[no-untyped-def]
-    """Whether a node holds or held something at this distance or farther."""
-    return old[1][node].max() >= distance or (
-        fresh[0][node] >= 0 and fresh[2][fresh[0][node]].max() >= distance
+@njit(cache=True, inline="always")
+def reaches(node, distance, old, new):  # type: ignore[no-untyped-def]
+    """Whether the old or the new row of a node has a source at this distance or farther."""
+    row = new.row_of[node]
+    return old.distance[node].max() >= distance or (
+        row >= 0 and new.distance[row].max() >= distance
     )
 
 
-@njit(cache=True)
-def gains(node, other, distance, old, fresh, by_hash, salt):  # type: ignore[no-untyped-def]
-    """Whether a node that is as it was would take something that its neighbour holds now."""
-    sources, hops = old[0][node], old[1][node]
+@njit(cache=True, inline="always")
+def gains(node, neighbour, distance, old, new, tie_break):  # type: ignore[no-untyped-def]
+    """Whether the old row of a node would take a source from a neighbour at this distance."""
+    sources, hops = old.nearest[node], old.distance[node]
     k = len(hops)
     num_nearer, end = 0, 0
     while end < k and 0 <= hops[end] <= distance:
@@ -64,160 +72,162 @@ def gains(node, other, distance, old, fresh, by_hash, salt):  # type: ignore[no-
         return False
     worst = np.uint64(0)
     for slot in range(num_nearer, end):
-        key = mix(salt, node, sources[slot]) if by_hash else np.uint64(sources[slot])
-        worst = max(worst, key)
-    offered, their_hops = current_row(other, old, fresh)
+        worst = max(worst, order_key(tie_break, node, sources[slot]))
+    candidates, candidate_hops = current_row(neighbour, old, new)
     for slot in range(k):
-        if not 0 <= their_hops[slot] < distance:
+        if not 0 <= candidate_hops[slot] < distance:
             break
-        source = offered[slot]
-        if their_hops[slot] == distance - 1 and not is_among(sources, end, source):
-            key = mix(salt, node, source) if by_hash else np.uint64(source)
-            if end < k or key < worst:
-                return True
+        source = candidates[slot]
+        if candidate_hops[slot] < distance - 1 or is_among(sources, end, source):
+            continue
+        if end < k or order_key(tie_break, node, source) < worst:
+            return True
     return False
 
 
 @njit(cache=True)
-def loses(node, other, distance, old, fresh, still_there):  # type: ignore[no-untyped-def]
-    """Whether a node holds something that its neighbour held, and does not offer any more."""
-    k = old[0].shape[1]
-    if old[1][node].max() < distance:
+def loses(node, neighbour, distance, old, new, is_edge):  # type: ignore[no-untyped-def]
+    """Whether the old row of a node has a source that this neighbour no longer supports.
+
+    The source is at `distance` in the row, and was at `distance - 1` in the neighbour's. With
+    `is_edge` the edge between them is still there, and the neighbour may still have it.
+    """
+    if old.distance[node].max() < distance:
         return False
-    for slot in range(k):
-        if old[1][other, slot] != distance - 1:
+    for slot in range(old.nearest.shape[1]):
+        if old.distance[neighbour, slot] != distance - 1:
             continue
-        source = old[0][other, slot]
-        if still_there:
-            sources, hops = current_row(other, old, fresh)
-            if holds_at(sources, hops, source, distance - 1):
+        source = old.nearest[neighbour, slot]
+        if is_edge:
+            sources, hops = current_row(neighbour, old, new)
+            if has_at(sources, hops, source, distance - 1):
                 continue
-        if holds_at(old[0][node], old[1][node], source, distance):
+        if has_at(old.nearest[node], old.distance[node], source, distance):
             return True
     return False
 
 
 @njit(cache=True)
 def is_among(sources, end, source):  # type: ignore[no-untyped-def]
-    for slot in range(end):  # noqa: SIM110
+    """Whether a source is in the first `end` places."""
+    for slot in range(end):  # noqa: SIM110 a generator would be no loop for numba
         if sources[slot] == source:
             return True
     return False
 
 
 @njit(cache=True)
-def holds_at(sources, hops, source, distance):  # type: ignore[no-untyped-def]
-    for slot in range(len(hops)):  # noqa: SIM110 a generator would be no loop for numba
+def has_at(sources, hops, source, distance):  # type: ignore[no-untyped-def]
+    """Whether a row has a source at just this distance."""
+    for slot in range(len(hops)):  # noqa: SIM110
         if hops[slot] == distance and sources[slot] == source:
             return True
     return False
 
 
-@njit(cache=True)
-def listen_again(  # type: ignore[no-untyped-def]
-    node, distance, edges, old, fresh, seen, best, best_key, by_hash, salt
-):
-    """What a node takes at a distance, and whether a neighbour may have more to offer later."""
-    k, stamp = len(best), seen[-1]
-    sources, hops = current_row(node, old, fresh)
+@njit(cache=True, inline="always")
+def recompute(node, distance, edges, old, new, scratch, tie_break):  # type: ignore[no-untyped-def]
+    """The sources of a node at a distance, from the rows of all its neighbours.
+
+    Returns how many there are, and whether a neighbour may have more farther away. The sources are
+    in `scratch.best`, ascending.
+    """
+    seen, best, best_key = scratch
+    seen[-1] += 1
+    k, now = len(best), seen[-1]
+    sources, hops = current_row(node, old, new)
     num_nearer = 0
     while num_nearer < k and 0 <= hops[num_nearer] < distance:
-        seen[sources[num_nearer]] = stamp
+        seen[sources[num_nearer]] = now
         num_nearer += 1
-    room, found, more = k - num_nearer, 0, False
+    room, found, has_more = k - num_nearer, 0, False
     if room == 0:
         return 0, False
     neighbours, first, end = row_of(edges, node)
     for place in range(first, end):
-        other = neighbours[place]
-        offered, their_hops = current_row(other, old, fresh)
+        neighbour = neighbours[place]
+        candidates, candidate_hops = current_row(neighbour, old, new)
         for slot in range(k):
-            if their_hops[slot] >= distance:
-                more = True
-            if not 0 <= their_hops[slot] < distance:
+            if candidate_hops[slot] >= distance:
+                has_more = True
+            if not 0 <= candidate_hops[slot] < distance:
                 break
-            source = offered[slot]
-            if their_hops[slot] < distance - 1 or seen[source] == stamp:
+            source = candidates[slot]
+            if candidate_hops[slot] < distance - 1 or seen[source] == now:
                 continue
-            seen[source] = stamp
-            key = mix(salt, node, source) if by_hash else np.uint64(source)
+            seen[source] = now
+            key = order_key(tie_break, node, source)
             found = insert_by_key(best, best_key, found, room, source, key)
-        if not more and fresh[0][other] >= 0:
-            more = old[1][other].max() >= distance
+        if not has_more and new.row_of[neighbour] >= 0:
+            has_more = old.distance[neighbour].max() >= distance
     best[:found].sort()
-    return found, more
+    return found, has_more
 
 
 @njit(cache=True)
-def holds_just(old, node, distance, best, found):  # type: ignore[no-untyped-def]
-    """Whether the old row has just these sources at this distance."""
+def is_unchanged(node, distance, old, best, found):  # type: ignore[no-untyped-def]
+    """Whether the old row has just the sources best[:found] at this distance."""
     num_same = 0
-    for slot in range(old[1].shape[1]):
-        if old[1][node, slot] == distance:
-            if num_same == found or old[0][node, slot] != best[num_same]:
+    for slot in range(old.distance.shape[1]):
+        if old.distance[node, slot] == distance:
+            if num_same == found or old.nearest[node, slot] != best[num_same]:
                 return False
             num_same += 1
     return num_same == found
 
 
 @njit(cache=True)
-def copy_up_to(node, distance, old, fresh, row):  # type: ignore[no-untyped-def]
-    for slot in range(old[1].shape[1]):
-        is_near = 0 <= old[1][node, slot] <= distance
-        fresh[1][row, slot] = old[0][node, slot] if is_near else UNREACHED
-        fresh[2][row, slot] = old[1][node, slot] if is_near else UNREACHED
+def insert_candidates(node, neighbour, distance, old, new, tie_break):  # type: ignore[no-untyped-def]
+    """Put the sources of a neighbour into a new row that ends at this distance.
 
-
-@njit(cache=True)
-def take_offer(node, other, distance, old, fresh, by_hash, salt):  # type: ignore[no-untyped-def]
-    """Put what a neighbour offers into a row that ends at this distance, if it is good enough."""
-    row = fresh[0][node]
-    sources, hops = fresh[1][row], fresh[2][row]
+    Where the row is full, they replace sources at this distance that come later in the order.
+    """
+    row = new.row_of[node]
+    sources, hops = new.nearest[row], new.distance[row]
     k = len(hops)
-    offered, their_hops = current_row(other, old, fresh)
+    candidates, candidate_hops = current_row(neighbour, old, new)
     for slot in range(k):
-        if not 0 <= their_hops[slot] < distance:
+        if not 0 <= candidate_hops[slot] < distance:
             break
-        if their_hops[slot] < distance - 1:
+        if candidate_hops[slot] < distance - 1:
             continue
+        source = candidates[slot]
         end = 0
         while end < k and hops[end] != UNREACHED:
             end += 1
-        if is_among(sources, end, offered[slot]):
+        if is_among(sources, end, source):
             continue
         if end < k:
-            sources[end], hops[end] = offered[slot], distance
+            sources[end], hops[end] = source, distance
             continue
         worst, worst_key = 0, np.uint64(0)
         for mine in range(k):
             if hops[mine] == distance:
-                key = mix(salt, node, sources[mine]) if by_hash else np.uint64(sources[mine])
+                key = order_key(tie_break, node, sources[mine])
                 if key >= worst_key:
                     worst, worst_key = mine, key
-        key = mix(salt, node, offered[slot]) if by_hash else np.uint64(offered[slot])
-        if key < worst_key:
-            sources[worst] = offered[slot]
+        if order_key(tie_break, node, source) < worst_key:
+            sources[worst] = source
 
 
 @njit(cache=True)
-def sort_last(fresh, row, distance):  # type: ignore[no-untyped-def]
-    """Bring what is at this distance, the last one so far, into the order of sources."""
-    hops = fresh[2][row]
+def sort_last(new, row, distance):  # type: ignore[no-untyped-def]
+    """Sort the sources at this distance, the last one of the row so far."""
+    hops = new.distance[row]
     first = 0
     while hops[first] != distance:
         first += 1
     end = first
     while end < len(hops) and hops[end] == distance:
         end += 1
-    fresh[1][row, first:end].sort()
+    new.nearest[row, first:end].sort()
 
 
 @njit(cache=True)
-def append_found(fresh, row, distance, best, found):  # type: ignore[no-untyped-def]
-    """Put what was found behind what is nearer."""
-    k = len(best)
+def append_found(new, row, distance, best, found):  # type: ignore[no-untyped-def]
+    """Put the sources best[:found] at this distance behind those that are nearer."""
     end = 0
-    while end < k and fresh[2][row, end] >= 0:
+    while end < len(best) and new.distance[row, end] >= 0:
         end += 1
-    fresh[1][row, end : end + found] = best[:found]
-    fresh[2][row, end : end + found] = distance
+    new.nearest[row, end : end + found] = best[:found]
+    new.distance[row, end : end + found] = distance
