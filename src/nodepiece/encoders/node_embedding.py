@@ -10,7 +10,7 @@ from nodepiece.encoders.bag_sum import Bags, bags_of_width, sum_members
 from nodepiece.encoders.gated_sum import GatedSumEncoder
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.parameters import use_generator, xavier
-from nodepiece.encoders.pieces import PieceCounts, PieceTables, Tokens, TokenTensors, count_pieces
+from nodepiece.encoders.pieces import PieceCounts, PieceTables, Tokens, TokenTensors
 from nodepiece.encoders.transformer import TransformerEncoder
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.tokens import TokenTable
@@ -67,9 +67,9 @@ class NodePieceEmbedding(nn.Module):
         self, table: TokenTable, settings: EncoderSettings, *, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.counts = count_pieces(table)
-        self.num_embeddings, self.embedding_dim = table.num_nodes, settings.dim
         self.token_tensors = TokenTensors(table)
+        self.counts = self.token_tensors.counts
+        self.num_embeddings, self.embedding_dim = table.num_nodes, settings.dim
         self.tables = PieceTables(self.counts, settings.dim, generator=generator)
         self.factorized = settings.factorized
         self.encoder = make_encoder(self.counts, settings, generator=generator)

@@ -97,6 +97,7 @@ class TokenTensors(nn.Module):
 
     def __init__(self, table: TokenTable) -> None:
         super().__init__()
+        table.check()  # kernels use the values as indices
         self.counts = count_pieces(table)
         has_distances = self.counts.num_distances > 0
         for name, rows in (
@@ -166,6 +167,7 @@ def shuffle_equidistant(tokens: Tokens, *, generator: torch.Generator) -> Tokens
 def resample_relations(tokens: Tokens, table: TokenTable, *, rng: np.random.Generator) -> Tokens:
     """A new sample of every node's relational context."""
     vocabulary = table.vocabulary
+    table.relation_sets.check(vocabulary.num_relations)
     sample = table.relation_sets.sample(
         table.relations_per_node,
         vocabulary.num_relations,

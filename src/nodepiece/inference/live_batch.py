@@ -66,19 +66,24 @@ def read_batch(path: Path) -> StoredBatch:
         with safe_open(path, framework="numpy") as file:
             check_version(path, int((file.metadata() or {}).get("format_version", 0)))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, ValueError, SafetensorError) as error:
+        names = _names_in(arrays)
+        batch = Batch(arrays["added"], arrays["removed"], len(names))
+        columns = ("nodes", "anchors", "distances", "relations")
+        return StoredBatch(
+            Change(batch, names, arrays["gone"], arrays["back"], 0, 0),
+            TokenRows(*(arrays[name] for name in columns)),
+            VectorRows(arrays["vector_nodes"], arrays["vectors"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise InputError(f"cannot read {path}: {error}; put back a whole one") from error
-    ends = np.cumsum(arrays["name_lengths"])
-    text = arrays["name_text"].tobytes()
-    starts = ends - arrays["name_lengths"]
-    names = [text[start:end].decode() for start, end in zip(starts, ends, strict=True)]
-    batch = Batch(arrays["added"], arrays["removed"], len(names))
-    tokens = TokenRows(*(arrays[name] for name in ("nodes", "anchors", "distances", "relations")))
-    return StoredBatch(
-        Change(batch, tuple(names), arrays["gone"], arrays["back"], 0, 0),
-        tokens,
-        VectorRows(arrays["vector_nodes"], arrays["vectors"]),
-    )
+
+
+def _names_in(arrays: dict[str, NDArray[Any]]) -> tuple[str, ...]:
+    text, lengths = arrays["name_text"].tobytes(), arrays["name_lengths"].astype(np.int64)
+    ends = np.cumsum(lengths)
+    if (lengths < 0).any() or (int(ends[-1]) if len(ends) else 0) != len(text):
+        raise ValueError("the lengths of its names are not those of their text")
+    return tuple(text[start:end].decode() for start, end in zip(ends - lengths, ends, strict=True))
 
 
 def check_version(path: Path, version: int) -> None:

@@ -35,6 +35,7 @@ from nodepiece.inference.live_batch import (
     read_batch,
     write_batch,
 )
+from nodepiece.inference.stored_values import check_base, check_batch
 from nodepiece.locks import has_writer
 from nodepiece.tokenizer.storage import HEADER, load_tokens, write_tokens, write_vocabulary
 from nodepiece.tokenizer.tokens import TokenTable
@@ -84,7 +85,7 @@ def open_live(run: Path, model_hash: str) -> LiveState:
         except Exception as error:  # a damaged header may raise anything that a parser can
             if base_number != max(_bases(folder)):
                 continue  # it was folded meanwhile
-            if isinstance(error, InputError):
+            if isinstance(error, InputError) and str(folder) in str(error):
                 raise
             raise InputError(
                 f"{_base_folder(folder, base_number)} is damaged ({error}); put back a whole one, "
@@ -189,21 +190,23 @@ def _open(folder: Path, base_number: int, model_hash: str) -> LiveState:
             "and the updates with it, or put the weights back"
         )
     table = load_tokens(base)
-    last = base_number
+    facts = np.load(base / "facts.npy", mmap_mode="r" if table.num_nodes else None)
+    is_present = np.load(base / "present.npy")
+    vectors = np.load(base / "vectors.npy", mmap_mode="r")
+    check_base(facts, is_present, vectors, table)
+    last, num_nodes = base_number, table.num_nodes
     batches = []
     for number in _batches(folder):
         if number <= base_number:
             continue
         if number != last + 1:
             raise InputError(f"{folder} lacks batch {last + 1}; put it back, or remove later ones")
-        batches.append(read_batch(_batch_file(folder, number)))
+        path = _batch_file(folder, number)
+        batch = read_batch(path)
+        try:
+            num_nodes = check_batch(batch, num_nodes, vectors.shape[1], table)
+        except InputError as error:
+            raise InputError(f"{path} is damaged ({error}); put back a whole one") from error
+        batches.append(batch)
         last = number
-    return LiveState(
-        last,
-        base_number,
-        np.load(base / "facts.npy", mmap_mode="r" if table.num_nodes else None),
-        np.load(base / "present.npy"),
-        table,
-        np.load(base / "vectors.npy", mmap_mode="r"),
-        tuple(batches),
-    )
+    return LiveState(last, base_number, facts, is_present, table, vectors, tuple(batches))

@@ -220,6 +220,7 @@ def load_trained(task: Task[Model], folder: Path) -> tuple[Model, TokenTable]:
         )
     try:
         table = load_tokens(folder / "vocabulary", graph=task.graph)
+        table.check()
     except InputError as error:
         raise damaged(folder / "vocabulary", error) from error
     model = task.build_model(table)

@@ -58,6 +58,7 @@ class ChangingTokens:
                 "these tokens were made by an earlier version that did not keep what was random "
                 "in them; tokenize the graph again to change it"
             )
+        table.check()  # kernels use the values as indices
         self.vocabulary, self.salts = table.vocabulary, table.salts
         self.adjacency = ChangingAdjacency(adjacency)
         self.nearest: NearestTable | RandomTable = self._open_nearest(adjacency, table)

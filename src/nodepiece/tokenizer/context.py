@@ -1,10 +1,12 @@
 """The relational context of nodes: which relations leave them (section 3.2)."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numba import njit, prange
 
+from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import Adjacency, balanced_chunks, distinct_relations
 from nodepiece.graph.arrays import IntArray, LongArray, read_only
 from nodepiece.graph.hashing import draw_salt, mix
@@ -20,6 +22,21 @@ class RelationSets:
     def __post_init__(self) -> None:
         object.__setattr__(self, "offsets", read_only(self.offsets))
         object.__setattr__(self, "values", read_only(self.values))
+
+    @cached_property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest relation."""
+        return int(self.values.min(initial=0)), int(self.values.max(initial=0))
+
+    def check(self, num_relations: int) -> None:
+        """Refuse relations that there are not, which a damaged file may name."""
+        low, high = self.limits
+        if len(self.values) and not 0 <= low <= high < num_relations:
+            wrong = low if low < 0 else high
+            raise InputError(
+                f"the relation sets are damaged ({wrong:,} is among the relations); run nodepiece "
+                "tokenize again"
+            )
 
     def of(self, node: int) -> IntArray:
         return self.values[self.offsets[node] : self.offsets[node + 1]]

@@ -32,6 +32,7 @@ def export_tokens(table: TokenTable, path: str | Path) -> None:
     distances (it keeps its relations). `distances` goes along with `anchors`, nearest first; it
     is null where the vocabulary was made without distances. The file appears when it is whole.
     """
+    table.check()
     with (
         atomic_file(Path(path)) as partial,
         pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer,

@@ -28,6 +28,7 @@ def shared_pieces(table: TokenTable, node: int) -> IntArray:
     An anchor is the same piece only at the same distance; [PAD] and [DISCONNECTED] are nothing to
     have in common. Slot by slot, so that memory is a few words a node.
     """
+    table.check()
     is_anchor = table.anchors[node] < table.vocabulary.num_anchors
     anchors = anchors_at(table.anchors[node], table.distances[node])[is_anchor]
     relations = table.relations[node][table.relations[node] < table.vocabulary.padding]

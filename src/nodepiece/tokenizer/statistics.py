@@ -64,6 +64,7 @@ class MemoryComparison:
 
 def describe_tokens(table: TokenTable) -> TokenStatistics:
     """One pass over the table for each line; memory a few words a node."""
+    table.check()
     vocabulary, distances = table.vocabulary, table.distances
     per_node = (table.anchors < vocabulary.num_anchors).sum(axis=1)
     max_distance = int(distances.max(initial=NO_DISTANCE))

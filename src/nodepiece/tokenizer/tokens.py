@@ -1,6 +1,7 @@
 """Every node as a short sequence of pieces (section 3.2)."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from nodepiece.graph.nearest import (
     nearest_sources,
 )
 from nodepiece.tokenizer.context import RelationSets, relation_sets
+from nodepiece.tokenizer.token_values import fault_in
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
 NO_DISTANCE = UNREACHED  # beside [PAD], [DISCONNECTED], and beside all in the ablation without
@@ -48,6 +50,16 @@ class TokenTable:
     def __post_init__(self) -> None:
         for field in ("anchors", "distances", "relations"):
             object.__setattr__(self, field, read_only(getattr(self, field)))
+
+    @cached_property
+    def fault(self) -> str | None:
+        """A value that no tokenization gives, in words; None where there is none."""
+        return fault_in(self.vocabulary, self.anchors, self.distances, self.relations)
+
+    def check(self) -> None:
+        """Refuse a damaged table, as kernels use its values as indices; it is read once."""
+        if self.fault is not None:
+            raise InputError(f"the tokens are damaged ({self.fault}); run nodepiece tokenize again")
 
     @property
     def num_nodes(self) -> int:
@@ -137,4 +149,10 @@ def held_anchors(table: TokenTable, adjacency: Adjacency) -> tuple[IntArray, Dis
         return assign_anchors(adjacency, vocabulary, table.salts.anchors)
     anchors = np.asarray(table.anchors)
     nearest = np.where(anchors < vocabulary.num_anchors, anchors, np.int32(UNREACHED))
-    return nearest, np.asarray(table.distances)
+    distances = np.asarray(table.distances)
+    if ((nearest < 0) != (distances < 0)).any():
+        raise InputError(
+            "the tokens are damaged (some anchors have no distance, or distances no anchor); run "
+            "nodepiece tokenize again"
+        )
+    return nearest, distances

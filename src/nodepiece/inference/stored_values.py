@@ -1,0 +1,68 @@
+"""Checks of what a live folder holds, before any kernel follows its numbers."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nodepiece.errors import InputError
+from nodepiece.graph.arrays import IntArray
+from nodepiece.inference.live_batch import StoredBatch, Vectors
+from nodepiece.tokenizer.token_values import fault_in
+from nodepiece.tokenizer.tokens import TokenTable
+
+
+def check_base(
+    facts: IntArray, is_present: NDArray[np.bool_], vectors: Vectors, table: TokenTable
+) -> None:
+    """Refuse arrays of another kind or shape than a base has. The graph checks ids of facts."""
+    _expect("facts.npy", facts, (len(facts), 3), np.int32)
+    _expect("present.npy", is_present, (table.num_nodes,), np.bool_)
+    _expect("vectors.npy", vectors, (table.num_nodes, *vectors.shape[1:2]), np.float32)
+    if vectors.ndim != 2:
+        raise InputError(f"vectors.npy has {vectors.ndim} dimensions instead of 2")
+
+
+def check_batch(batch: StoredBatch, num_before: int, dim: int, table: TokenTable) -> int:
+    """Refuse ids, tokens and rows that no update writes; returns how many nodes there are after.
+
+    num_before: nodes before the batch; table: of the base.
+    """
+    change, tokens, vectors = batch.change, batch.tokens, batch.vectors
+    num_nodes = num_before + len(change.new_nodes)
+    num_direct = table.vocabulary.num_relations // 2
+    for name, facts in (("added", change.batch.added), ("removed", change.batch.removed)):
+        _expect(name, facts, (len(facts), 3), np.int32)
+        limits = (num_nodes, num_direct, num_nodes)
+        if len(facts) and (facts.min() < 0 or (facts.max(axis=0) >= limits).any()):
+            raise InputError(f"it has facts with ids outside the graph, {name}")
+    for name, nodes in (("gone", change.gone), ("back", change.back)):
+        _expect(name, nodes, (len(nodes),), np.int32)
+        if len(nodes) and (nodes.min() < 0 or nodes.max() >= num_nodes):
+            raise InputError(f"it names nodes outside the graph, {name}")
+    for name, nodes in (("nodes", tokens.nodes), ("vector_nodes", vectors.nodes)):
+        _expect(name, nodes, (len(nodes),), np.int32)
+        _check_rows(name, nodes, num_before, num_nodes)
+    num_rows = len(tokens.nodes)
+    _expect("anchors", tokens.anchors, (num_rows, table.anchors_per_node), np.int32)
+    _expect("distances", tokens.distances, (num_rows, table.anchors_per_node), np.int16)
+    _expect("relations", tokens.relations, (num_rows, table.relations_per_node), np.int32)
+    _expect("vectors", vectors.vectors, (len(vectors.nodes), dim), np.float32)
+    if fault := fault_in(table.vocabulary, *tokens[1:]):
+        raise InputError(fault)
+    return num_nodes
+
+
+def _check_rows(name: str, nodes: IntArray, num_before: int, num_nodes: int) -> None:
+    """Ascending ids of nodes that there are, and all new nodes among them."""
+    if len(nodes) and (nodes[0] < 0 or nodes[-1] >= num_nodes or (np.diff(nodes) <= 0).any()):
+        raise InputError(f"{name} do not ascend within the graph")
+    if np.count_nonzero(nodes >= num_before) != num_nodes - num_before:
+        raise InputError(f"{name} lack new nodes")
+
+
+def _expect(name: str, array: NDArray[Any], shape: tuple[int, ...], dtype: DTypeLike) -> None:
+    if array.shape != shape or array.dtype != dtype:
+        raise InputError(
+            f"{name} is {array.shape} of {array.dtype} instead of {shape} of {np.dtype(dtype)}"
+        )
