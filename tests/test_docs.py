@@ -5,7 +5,7 @@ links to files that are there.
 import re
 
 import pytest
-from scripts import list_experiments, write_results
+from scripts import list_experiments, list_settings, write_results
 from scripts.list_experiments import page
 from scripts.measured import (
     ROOT,
@@ -21,12 +21,43 @@ from scripts.results_compared import difference, listed, verdict
 from scripts.write_results import parameters, seconds
 
 from nodepiece.recipes import experiment_names
+from nodepiece.settings import Experiment, settings_by_name
 
 
 def test_the_page_of_experiments_is_up_to_date() -> None:
     written = list_experiments.PAGE.read_text(encoding="utf-8")
 
     assert written == page(), "run: python -m scripts.list_experiments"
+
+
+def test_the_page_of_settings_is_up_to_date() -> None:
+    written = list_settings.PAGE.read_text(encoding="utf-8")
+
+    assert written == list_settings.page(), "run: python -m scripts.list_settings"
+
+
+def test_every_setting_is_on_it_with_a_meaning() -> None:
+    rows = [line.split(" | ") for line in list_settings.page().splitlines() if line[:3] == "| `"]
+
+    assert len(rows) == len(settings_by_name(Experiment(name="", dataset="")))
+    assert all(meaning.strip() for _, meaning, *_ in rows)
+
+
+@pytest.mark.parametrize(
+    ("setting", "values"),
+    [
+        ("`num_anchors`", "integer, 0 or more"),
+        ("`anchor_share`", "number in (0, 1]"),
+        ("`edge_dropout`", "number in [0, 1)"),
+        ("`learning_rate`", "number above 0"),
+        ("`epochs`", "integer, at least 1"),
+        ("`ties`", "`per-node`, `global`"),
+    ],
+)
+def test_a_setting_is_listed_with_the_values_it_takes(setting: str, values: str) -> None:
+    (row,) = (row for row in list_settings.page().splitlines() if row.startswith(f"| {setting}"))
+
+    assert row.split(" | ")[2] == values
 
 
 def test_the_page_of_results_is_up_to_date() -> None:

@@ -34,10 +34,10 @@ TASKS = (
 class Experiment:
     """One row of a results table."""
 
-    name: str
+    name: str  # of the run; that of the file if it is not given
     dataset: str  # the name of a benchmark, "countries", or a path
     task: str = "link-prediction"  # a name in TASKS
-    seed: int = 0
+    seed: int = 0  # of all random choices: anchors, weights, batches, negatives, dropout
     reading: ReadOptions = field(default_factory=ReadOptions)  # of the dataset, where it is files
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
@@ -90,8 +90,8 @@ def to_toml(experiment: Experiment, *, mark_changes: bool = False) -> str:
             lines.append(f"\n[{group}]")
             table = group
         is_marked = mark_changes and name in defaults and value != defaults[name]
-        remark = f"  # default: {_literal(defaults[name])}" if is_marked else ""
-        lines.append(f"{key} = {_literal(value)}{remark}")
+        remark = f"  # default: {to_literal(defaults[name])}" if is_marked else ""
+        lines.append(f"{key} = {to_literal(value)}{remark}")
     return "\n".join(lines) + "\n"
 
 
@@ -123,12 +123,12 @@ def changed_settings(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _literal(value: object) -> str:
+def to_literal(value: object) -> str:
     """A value in TOML. Text, numbers and truth are written as in JSON, except for inf and nan."""
     if value is None:
         return "none"  # in comments only
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {_literal(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {to_literal(each)}" for key, each in value.items()) + "}"
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return json.dumps(value, ensure_ascii=False)

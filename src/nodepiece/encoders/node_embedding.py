@@ -30,7 +30,7 @@ class EncoderSettings:
     hidden_dim: int = 400  # width of the hidden layer
     layers: int = 2  # of the Transformer; the MLP has two
     heads: int = 4  # of the Transformer's attention
-    dropout: float = 0.1  # in [0, 1)
+    dropout: float = 0.1  # inside the encoder, in [0, 1)
     masked: bool = True  # Transformer: leave padding out; False: as published
     factorized: bool | None = None  # MLP: None: whichever is less work
 

@@ -45,18 +45,17 @@ def changed_rows(  # type: ignore[no-untyped-def]
     """The nodes whose rows differ, their new rows, and whether a source is too far to be stored.
 
     Returns nodes (num_changed,), nearest and distance (num_changed, k), and a bool. `edges`
-    (`EdgeRows`) are those after the change, the rows those before it. inserted, removed: (num_facts, 3).
-    marks: `todo` (num_nodes,), NOT_QUEUED everywhere before and after, and `NewRows.row_of`, -1
-    everywhere before and after. salt: whether the order of sources is by hash, and its salt.
+    (`EdgeRows`) are those after the change, the rows those before it. inserted, removed:
+    (num_facts, 3). marks: `todo` (num_nodes,), NOT_QUEUED everywhere before and after, and
+    `NewRows.row_of`, -1 everywhere before and after. salt: whether the order of sources is by
+    hash, and its salt.
     """
     k = nearest.shape[1]
     old = OldRows(nearest, distance, full_at)
     tie_break = TieBreak(salt[0], salt[1])
     scratch = Scratch(seen, np.empty(k, np.int32), np.empty(k, np.uint64))
-    todo, row_of = marks
-    new, is_too_far = _search(
-        no_rows(row_of, k), edges, inserted, removed, old, tie_break, todo, scratch
-    )
+    todo, new = marks[0], no_rows(marks[1], k)
+    new, is_too_far = _search(new, edges, inserted, removed, old, tie_break, todo, scratch)
     end = new.length
     return new.nodes[:end], new.nearest[:end], new.distance[:end], is_too_far
 

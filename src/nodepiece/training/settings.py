@@ -17,13 +17,13 @@ class TrainingSettings:
     """How a model is fitted to the facts."""
 
     loss: str = "binary-cross-entropy"  # against all nodes, or with sampled negatives
-    epochs: int = 100
+    epochs: int = 100  # passes over the training data; see steps_per_epoch
     batch_size: int = 512  # (head, relation) queries against all nodes; facts with negatives
-    learning_rate: float = 5e-4
+    learning_rate: float = 5e-4  # of Adam
     schedule: str = "constant"  # "constant", "cosine" to 0, "step": / 10 half-way
     warmup_epochs: int = 0  # the rate rises linearly to its value
     smoothing: float = 0.0  # against all: share of certainty spread over other nodes, in [0, 1)
-    margin: float = 9.0  # sampled
+    margin: float = 9.0  # sampled: the margin (gamma) of the loss
     num_negatives: int = 20  # sampled: for each fact, half of them heads; see shared_negatives
     shared_negatives: bool = False  # sampled: the same for a whole batch, all of them tails
     temperature: float = 0.0  # sampled: self-adversarial weights; 0: equal weights, as published

@@ -1,0 +1,147 @@
+"""Write docs/settings.md: every setting with its meaning, values and default, and who reads it.
+
+Meanings are the comments beside the fields of the settings records; values are those that the
+records accept; the tasks say which groups they read.
+
+    python -m scripts.list_settings
+"""
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from typing import Any, get_type_hints
+
+from scripts.measured import ROOT
+
+from nodepiece.errors import InputError
+from nodepiece.settings import Experiment, to_literal
+from nodepiece.tasks.task_names import TASKS
+from nodepiece.tasks.unread_settings import OF_EVERY_TASK
+
+PAGE = ROOT / "docs" / "settings.md"
+INTRODUCTION = """# Settings
+
+Every setting of an experiment, by group. A TOML file has a table for each group, the command line
+takes `--set training.epochs=5`, and `nodepiece experiments show NAME` prints all settings of an
+experiment and marks those that differ from the defaults below. A value that does not fit is refused
+before anything is trained, and so is a setting of a group that the task does not read. This page is
+written by `python -m scripts.list_settings`.
+"""
+# Other settings with which a setting is read; a range holds if it is accepted with one of them.
+CONTEXTS: dict[str, list[dict[str, Any]]] = {
+    "graph": [{"kind": "compgcn"}],
+    "tokenizer": [{}, {"anchors_per_node": 0}],
+    "training": [{}, {"loss": "self-adversarial"}],
+    "training.num_negatives": [{"loss": "self-adversarial"}],
+    "training.patience": [{"validate_every": 1}],
+}
+
+
+def page() -> str:
+    experiment = Experiment(name="", dataset="")
+    hints = get_type_hints(Experiment)
+    groups = [knob.name for knob in fields(Experiment) if is_dataclass(hints[knob.name])]
+    parts = [INTRODUCTION, "## Experiment\n", *table_of(experiment, "", leave_out=groups)]
+    for group in groups:
+        record = getattr(experiment, group)
+        about = inspect.cleandoc(type(record).__doc__ or "").splitlines()[0]
+        parts += [f"\n## [{group}]\n", f"{about} Read by {readers(group)}.\n"]
+        parts += table_of(record, group)
+    return "\n".join(parts) + "\n"
+
+
+def readers(group: str) -> str:
+    """The tasks that read a group of settings."""
+    tasks = [name for name, task in TASKS.items() if group in (*task.reads, OF_EVERY_TASK)]
+    return "every task" if len(tasks) == len(TASKS) else ", ".join(tasks)
+
+
+def table_of(record: Any, group: str, leave_out: list[str] | None = None) -> Iterator[str]:
+    """The lines of a table of the fields of a record."""
+    meanings = comments_of(type(record))
+    yield "| setting | meaning | values | default |"
+    yield "|---|---|---|---|"
+    for knob in fields(record):
+        if knob.name not in (leave_out or ()):
+            cells = (meanings[knob.name], values_of(record, knob, group), default_of(knob))
+            yield f"| `{knob.name}` | {' | '.join(cells)} |"
+
+
+def comments_of(record: type) -> dict[str, str]:
+    """The comment beside each field of a record, or else the one above it."""
+    source = textwrap.dedent(inspect.getsource(record))
+    lines = source.splitlines()
+    (definition,) = ast.parse(source).body
+    assert isinstance(definition, ast.ClassDef)
+    found = {}
+    for node in definition.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            beside = lines[(node.end_lineno or node.lineno) - 1][node.end_col_offset or 0 :]
+            above = lines[node.lineno - 2].strip()
+            comment = beside.strip() or (above if above.startswith("#") else "")
+            found[node.target.id] = comment.removeprefix("#").strip().replace("|", "\\|")
+    return found
+
+
+def default_of(knob: "Field[Any]") -> str:
+    if knob.default_factory is not MISSING:
+        return f"`{to_literal(knob.default_factory())}`"
+    return "" if knob.default is MISSING else f"`{to_literal(knob.default)}`"
+
+
+def values_of(record: Any, knob: "Field[Any]", group: str) -> str:
+    """The values that a record accepts, found by trying some."""
+    kind = str(knob.type).removeprefix("<class '").removesuffix("'>")
+    if "bool" in kind:
+        return "`true`, `false`"
+    if "str" in kind and "Mapping" not in kind:
+        return choices(record, knob.name)
+    if "int" in kind or kind.startswith("float"):
+        contexts = CONTEXTS.get(f"{group}.{knob.name}", CONTEXTS.get(group, [{}]))
+        return number_range(record, knob.name, contexts, whole="int" in kind)
+    return "a table of numbers"
+
+
+def choices(record: Any, name: str) -> str:
+    """The names, or the examples, in the message that refuses another one."""
+    try:
+        replace(record, **{name: "?"})
+    except InputError as error:
+        if found := re.search(r"one of (.*)", str(error)):
+            return ", ".join(f"`{choice}`" for choice in found[1].split(", "))
+        if found := re.search(r"(such as [^;]*)", str(error)):
+            return f"text {found[1]}"
+    return "text"
+
+
+def number_range(record: Any, name: str, contexts: list[dict[str, Any]], *, whole: bool) -> str:
+    """Such as "number in [0, 1)": by whether -1, 0, 1 and 2 are accepted."""
+    words = "integer" if whole else "number"
+    below, zero, one, more = (
+        is_accepted(record, {name: value}, contexts) for value in (-1, 0, 1, 2)
+    )
+    if below:
+        return f"any {words}"
+    if not more:
+        return f"{words} in {'[' if zero else '('}0, 1{']' if one else ')'}"
+    if zero:
+        return f"{words}, 0 or more"
+    return f"{words}, at least 1" if whole else f"{words} above 0"
+
+
+def is_accepted(record: Any, change: dict[str, Any], contexts: list[dict[str, Any]]) -> bool:
+    """Whether a record accepts a value in one of the contexts."""
+    for context in contexts:
+        try:
+            replace(record, **(context | change))
+        except InputError:
+            continue
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
