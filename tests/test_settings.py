@@ -241,3 +241,20 @@ def test_experiments_are_the_rows_that_were_promised() -> None:
     }
     promised |= {"countries", "fb15k-237-best", "wn18rr-best", "codex-m-best"}
     assert promised <= set(experiment_names())
+
+
+def test_overrides_given_as_one_string_are_refused_with_the_list_to_write() -> None:
+    with pytest.raises(InputError, match=r"list of changes; write \['training.epochs=5'\]"):
+        load_experiment("countries", "training.epochs=5")
+
+
+def test_a_record_takes_records_and_no_dicts() -> None:
+    with pytest.raises(
+        InputError, match=r"training must be TrainingSettings\(...\), got {'epochs'"
+    ):
+        Experiment("mine", "countries", training={"epochs": 5})  # type: ignore[arg-type]
+
+
+def test_a_folder_in_place_of_an_experiment_is_answered_with_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is a folder, and an experiment is a TOML file; write"):
+        load_experiment(str(tmp_path))

@@ -4,6 +4,7 @@ The folders of `experiments/` are the purposes. `experiments/ablations.toml` lis
 variants; each pair is an experiment as if it were a file that extends the base.
 """
 
+import json
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -126,6 +127,11 @@ def read_settings(source: str | Path, children: tuple[str, ...] = ()) -> Table:
 def find_recipe(name: str) -> Recipe:
     """The experiment of this name that comes with nodepiece."""
     known = recipes()
+    if name not in known and Path(name).is_dir():
+        raise InputError(
+            f"{name} is a folder, and an experiment is a TOML file; write into mine.toml the lines "
+            f'dataset = {json.dumps(name)} and extends = "countries", and give that file'
+        )
     if name not in known:
         near = get_close_matches(name, known, n=3)
         hint = (

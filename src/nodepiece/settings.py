@@ -49,6 +49,13 @@ class Experiment:
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
 
     def __post_init__(self) -> None:
+        for knob in fields(self):
+            record, value = knob.default_factory, getattr(self, knob.name)
+            if isinstance(record, type) and not isinstance(value, record):
+                raise InputError(
+                    f"{knob.name} must be {record.__name__}(...), got {value!r}; to change some "
+                    f"settings of an experiment by name, load it with overrides"
+                )
         if self.task not in TASKS:
             raise InputError(f"task = {self.task!r} is not known; it is one of {', '.join(TASKS)}")
 
@@ -61,7 +68,7 @@ def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experi
     "training.epochs=5".
     """
     table = read_settings(source)
-    for override in overrides:
+    for override in _listed(overrides):
         table = merge(table, _parse_override(override))
     return _build(Experiment, table, str(source), ())
 
@@ -69,7 +76,7 @@ def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experi
 def with_overrides(experiment: Experiment, overrides: Sequence[str]) -> Experiment:
     """The experiment with settings changed as on the command line, such as "training.epochs=5"."""
     table = tomllib.loads(to_toml(experiment))
-    for override in overrides:
+    for override in _listed(overrides):
         table = merge(table, _parse_override(override))
     return _build(Experiment, table, "--set", ())
 
@@ -132,6 +139,12 @@ def to_literal(value: object) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return json.dumps(value, ensure_ascii=False)
+
+
+def _listed(overrides: Sequence[str]) -> Sequence[str]:
+    if isinstance(overrides, str):
+        raise InputError(f"overrides is a list of changes; write [{overrides!r}]")
+    return overrides
 
 
 def _parse_override(override: str) -> Table:
