@@ -5,10 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from nodepiece.data.dataset import Dataset
+from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.data.embedded import load_countries
-
-SPLITS = ("train", "valid", "test")
 
 
 @pytest.fixture(scope="module")

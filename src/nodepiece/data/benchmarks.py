@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
+from nodepiece.data.dataset import SPLITS
 from nodepiece.errors import InputError
 
-SPLITS = ("train", "valid", "test")
 TRIPLE_SUFFIXES = (".tsv.gz", ".tsv", ".txt.gz", ".txt", ".csv.gz", ".csv")  # read in this order
 
 LINKS = "link prediction"

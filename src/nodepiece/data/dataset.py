@@ -10,6 +10,8 @@ from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 
+SPLITS = ("train", "valid", "test")
+
 
 @dataclass(frozen=True, eq=False)
 class GivenNegatives:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
+from nodepiece.data.dataset import SPLITS
 from nodepiece.data.encode import ids_in
 from nodepiece.data.input_file import ENDINGS, without_gz
 from nodepiece.data.json_file import read_json
@@ -23,7 +24,6 @@ from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 
-SPLITS = ("train", "valid", "test")
 EDGES = "edges.parquet"  # what is written: names may have tabs and line ends in them
 Labels = dict[str, list[str]]  # node -> its classes, each once
 

@@ -10,12 +10,11 @@ from nodepiece.data.benchmarks import (
     LINKS,
     OGB,
     OUT_OF_SAMPLE,
-    SPLITS,
     Location,
     benchmark_named,
     locate_benchmark,
 )
-from nodepiece.data.dataset import Dataset
+from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.data.inductive import InductiveDataset, join_graphs
 from nodepiece.data.labelled_graph import LabelledGraph, read_labelled_graph
 from nodepiece.data.ogb import read_ogb_dataset, read_ogb_training_graph

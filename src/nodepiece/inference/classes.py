@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodepiece.data.labelled_graph import SPLITS
+from nodepiece.data.dataset import SPLITS
 from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError
 from nodepiece.inference.computed_once import computed_once

@@ -6,13 +6,12 @@ from typing import Protocol
 
 import numpy as np
 
-from nodepiece.data.dataset import Dataset
+from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.graph.names import Names
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.opened_run import Prediction, Run
-from nodepiece.tasks.run_folder import SPLITS
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from nodepiece.data.dataset import SPLITS
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
@@ -17,7 +18,6 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.opened_files import OpenedFiles
 from nodepiece.settings import Experiment
-from nodepiece.tasks.run_folder import SPLITS
 from nodepiece.tasks.task import Task
 from nodepiece.tasks.train import choose_device
 from nodepiece.tokenizer.changing_graph import NamedFacts

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodepiece.data.dataset import Dataset
+from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
 from nodepiece.evaluation.draws import draw_negatives, rank_in_draws, report_draws
@@ -18,7 +18,6 @@ from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
-from nodepiece.tasks.run_folder import SPLITS
 from nodepiece.tokenizer.tokens import TokenTable
 
 ALL_NODES = "all nodes"  # the part of a report that is a full ranking

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nodepiece.data.labelled_graph import SPLITS, LabelledGraph, NodeLabels
+from nodepiece.data.dataset import SPLITS
+from nodepiece.data.labelled_graph import LabelledGraph, NodeLabels
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
 from nodepiece.tasks.run_folder import damaged

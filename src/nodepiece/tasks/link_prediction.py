@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from nodepiece.data.dataset import Dataset
+from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.data.open import open_dataset, open_negatives
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.errors import InputError
@@ -22,7 +22,7 @@ from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.judge import Judge
-from nodepiece.tasks.run_folder import SPLITS, read_facts, write_facts
+from nodepiece.tasks.run_folder import read_facts, write_facts
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
 from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight

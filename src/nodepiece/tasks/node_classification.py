@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
-from nodepiece.data.dataset import Dataset
-from nodepiece.data.labelled_graph import SPLITS, LabelledGraph, NodeLabels
+from nodepiece.data.dataset import SPLITS, Dataset
+from nodepiece.data.labelled_graph import LabelledGraph, NodeLabels
 from nodepiece.data.open import open_labelled
 from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nodepiece.data.dataset import Dataset
+from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_file, check_replaceable, remove_leftovers, staged_folder
 from nodepiece.graph.arrays import IntArray
@@ -32,7 +32,6 @@ HISTORY = "history.jsonl"
 METRICS = "metrics.json"
 PENDING = ".pending"  # in a folder that is to replace another run, until it has
 LIVE_LOCK = "live/lock"  # held by who updates the run
-SPLITS = ("train", "valid", "test")
 
 
 def start_run(
