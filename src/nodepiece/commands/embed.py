@@ -55,12 +55,14 @@ def embed(
     With --facts, nodes that are new get theirs too, by the weights as they are. With --graph, they
     are the vectors of all nodes of another graph.
     """
+    from nodepiece.files import check_parquet
     from nodepiece.inference.run import load
     from nodepiece.inference.vector_file import write_vectors
     from nodepiece.tasks.train import choose_device
 
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file, such as {output}/vectors.parquet")
+    check_parquet(output)
     names = None if nodes is None else read_names(nodes)
     options = read_options(delimiter, header, columns, format)
     opened = load(run, device=choose_device(device))

@@ -28,11 +28,13 @@ def export(
     Lists are as long as a node has pieces: \\[PAD] is left out, and a node that reaches no anchor
     (\\[DISCONNECTED]) has none in its list.
     """
+    from nodepiece.files import check_parquet
     from nodepiece.tokenizer.export import export_tokens
     from nodepiece.tokenizer.storage import load_tokens
 
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file, such as {output}/tokens.parquet")
+    check_parquet(output)
     table = load_tokens(vocabulary)
     with stage(f"writing {output}") as remarks:
         export_tokens(table, output)

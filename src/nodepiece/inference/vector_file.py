@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nodepiece.files import atomic_file
+from nodepiece.files import atomic_file, check_parquet
 
 ROWS_AT_ONCE = 1 << 16
 
@@ -18,6 +18,7 @@ def write_vectors(names: Sequence[str], vectors: NDArray[np.float32], path: str 
 
     vectors: (num_names, dim). The file appears when it is whole.
     """
+    check_parquet(Path(path))
     dim = vectors.shape[1]
     schema = pa.schema(
         [

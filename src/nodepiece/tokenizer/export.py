@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nodepiece.files import atomic_file
+from nodepiece.files import atomic_file, check_parquet
 from nodepiece.graph.names import INVERSE_PREFIX
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.tokenizer.vocabulary import Vocabulary
@@ -33,6 +33,7 @@ def export_tokens(table: TokenTable, path: str | Path) -> None:
     is null where the vocabulary was made without distances. The file appears when it is whole.
     """
     table.check()
+    check_parquet(Path(path))
     with (
         atomic_file(Path(path)) as partial,
         pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer,
