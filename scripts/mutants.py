@@ -117,13 +117,15 @@ def make_tree(folder: Path) -> None:
         (folder / name).symlink_to(ROOT / name)
 
 
-def run_tests(tree: Path, tests: list[str], *, compile_again: bool, log: Path) -> None:
+def run_tests(
+    tree: Path, tests: list[str], *, seconds: int, compile_again: bool, log: Path
+) -> None:
     """In a forked process: run pytest and end with its exit status."""
     import numba
     import pytest
 
     os.setsid()
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     output = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -152,10 +154,12 @@ class Job:
             self.original, self.times = self.place.read_bytes(), self.place.stat()
             self.place.write_text(mutation.mutated_source(), encoding="utf-8")
         compile_again = mutation is not None and reaches_compiled_code(mutation.path)
+        seconds = WALL_SECONDS if mutation is None else CPU_SECONDS
         sys.stdout.flush()
         self.pid = os.fork()
         if not self.pid:
-            run_tests(tree, tests, compile_again=compile_again, log=tree / "log.txt")
+            log = tree / "log.txt"
+            run_tests(tree, tests, seconds=seconds, compile_again=compile_again, log=log)
 
     def finish(self, status: int) -> str:
         """Take the fault out again; returns the verdict."""
@@ -172,15 +176,24 @@ class Job:
 def test_all(
     sampled: list[tuple[str, Mutation]], num_jobs: int, folder: Path, output: Path
 ) -> list[Outcome]:
-    """Every fault, some side by side; what is found is written down at once."""
+    """Every fault, some side by side; what is found is written down at once.
+
+    Before, the tests of each package run on the source as it is: they must pass.
+    """
     trees = [folder / f"tree{number}" for number in range(num_jobs)]
     for tree in trees:
         make_tree(tree)
-    waiting, running, outcomes = list(reversed(sampled)), dict[int, Job](), list[Outcome]()
+    untouched: list[tuple[str, Mutation | None]] = [(group, None) for group, _ in sampled]
+    waiting = [*sorted(set(untouched)), *sampled]
+    running, outcomes = dict[int, Job](), list[Outcome]()
     while waiting or running:
         while waiting and trees:
-            group, mutation = waiting.pop()
-            job = Job(trees.pop(), group, mutation, tests_of(mutation.path))
+            group, mutation = waiting.pop(0)
+            paths = [
+                each.path for name, each in sampled if mutation in (None, each) and name == group
+            ]
+            tests = list(dict.fromkeys(test for path in paths for test in tests_of(path)))
+            job = Job(trees.pop(), group, mutation, tests)
             running[job.pid] = job
         pid, status, usage = os.wait4(-1, os.WNOHANG)
         if not pid:
@@ -191,9 +204,11 @@ def test_all(
             continue
         job = running.pop(pid)
         trees.append(job.tree)
-        if job.mutation is None:
-            continue
         verdict = job.finish(status)
+        if job.mutation is None:
+            if verdict != "survived":
+                sys.exit(f"the tests of {job.group} fail without any fault: {job.tree / 'log.txt'}")
+            continue
         seconds = usage.ru_utime + usage.ru_stime
         outcomes.append(Outcome(job.group, job.mutation, verdict, seconds))
         found = outcomes[-1].to_json()

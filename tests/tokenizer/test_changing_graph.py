@@ -6,7 +6,7 @@ import pytest
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
-from nodepiece.tokenizer.changing_graph import ChangingGraph
+from nodepiece.tokenizer.changing_graph import ChangingGraph, without
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
@@ -152,3 +152,13 @@ def test_what_cannot_be_is_refused_and_nothing_changes(
     with pytest.raises(InputError, match=message):
         graph.plan(**arguments)  # type: ignore[arg-type]
     assert names_of(graph) == ["Ann", "Bea", "Cem"] and len(facts_of(graph)) == 2
+
+
+def test_facts_are_taken_out_one_by_one_and_the_rest_keeps_its_order() -> None:
+    facts = np.array([[2, 0, 0], [0, 0, 2], [0, 1, 0], [1, 0, 0], [0, 2, 1]], np.int32)
+    assert without(facts, np.array([[0, 2, 0], [0, 1, 1], [1, 1, 1]], np.int32)).tolist() == (
+        facts.tolist()
+    )
+    for number, fact in enumerate(facts):
+        rest = without(facts, fact[None]).tolist()
+        assert rest == facts.tolist()[:number] + facts.tolist()[number + 1 :]
