@@ -146,6 +146,11 @@ class _SumProducts(torch.autograd.Function):
         return of_nodes, of_relations, None, None
 
 
+def add_products(left: Side | SideOfEdges, right: Side, bags: Bags) -> Tensor:
+    """(num_bags, dim): the sum over the edges in each bag of left * right; without a gradient."""
+    return _add_up(left, right, bags, "multiply")
+
+
 def _multiply(left: Side, right: Side, how: str) -> Tensor:
     """(num_edges, dim): the product of every edge."""
     if has_kernel(left[0], right[0]):

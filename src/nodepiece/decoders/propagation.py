@@ -1,0 +1,143 @@
+"""Scores from query-conditioned message passing (Bellman-Ford networks; Zhu et al., 2021).
+
+The state of a query (head, relation, ?) starts at its head. In every layer a message is the product
+of the source's state and a vector of the edge's relation, computed from the relation of the query;
+a node aggregates its messages by their mean, deviation, maximum and minimum, scaled by its degree
+(PNA; Corso et al., 2020). An MLP scores the last state of every node. No weight belongs to a node.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from nodepiece.encoders.message_moments import NUM_MOMENTS, SortedEdges, message_moments
+from nodepiece.encoders.scaled_update import scaled_update
+from nodepiece.errors import InputError
+
+NUM_SCALERS = 3  # of the degree: 1, growing with it, falling with it
+
+
+@dataclass(frozen=True)
+class PropagationSettings:
+    """The size of the network that scores nodes by the paths to them."""
+
+    layers: int = 0  # the longest paths; 0: no propagation
+    dim: int = 32  # of the state that a node has for a query
+    rank: int = 12  # of the map from a query relation to the relation vectors of a layer
+    dropout: float = 0.0  # on what a layer adds to a state, in [0, 1)
+
+    def __post_init__(self) -> None:
+        if self.layers < 0 or self.dim < 1 or self.rank < 1:
+            raise InputError(
+                "propagation.layers must be 0 or more, dim and rank 1 or more, got "
+                f"{self.layers}, {self.dim}, {self.rank}"
+            )
+
+
+class PropagationLayer(nn.Module):
+    """x + relu(norm(sum over degree scalers s of s * W_s [moments of messages, x]))."""
+
+    def __init__(
+        self, num_relations: int, settings: PropagationSettings, *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        dim, rank = settings.dim, settings.rank
+        self.basis = nn.Parameter(torch.empty(num_relations, rank, dim))
+        self.relation = nn.Parameter(torch.empty(num_relations, dim))
+        self.mix = nn.Parameter(torch.empty(rank, dim))
+        self.weight = nn.Parameter(torch.empty(NUM_SCALERS * dim, (NUM_MOMENTS + 1) * dim))
+        self.bias = nn.Parameter(torch.zeros(dim))
+        self.scale, self.shift = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
+        nn.init.normal_(self.basis, std=rank**-0.5, generator=generator)
+        nn.init.normal_(self.relation, mean=1.0, std=0.1, generator=generator)
+        nn.init.xavier_uniform_(self.mix, generator=generator)
+        nn.init.kaiming_uniform_(self.weight, nonlinearity="linear", generator=generator)
+
+    def relations_for(self, queries: Tensor) -> Tensor:
+        """(num_queries, dim) -> (num_relations, num_queries, dim)."""
+        mixed = linear(queries, self.mix)  # (num_queries, rank)
+        return torch.einsum("qk,rkd->rqd", mixed, self.basis) + self.relation[:, None]
+
+    def forward(
+        self,
+        states: Tensor,  # (num_nodes, num_queries, dim)
+        queries: Tensor,  # (num_queries, dim)
+        heads: Tensor,  # (num_queries,)
+        scalers: Tensor,  # (num_nodes, 3)
+        edge_mask: Tensor,
+        edges: SortedEdges,
+    ) -> Tensor:
+        dtype = states.dtype
+        relations = self.relations_for(queries).to(dtype)
+        moments = message_moments(states, relations, queries, heads, edge_mask, edges)
+        parts = linear(moments.flatten(start_dim=2), self.weight.to(dtype))
+        parts = parts.view(*states.shape[:2], NUM_SCALERS, -1)
+        return scaled_update(parts, scalers, states, self.bias, self.scale, self.shift)
+
+
+class Propagation(nn.Module):
+    """Scores of all nodes for queries (head, relation, ?) over any graph of the same relations."""
+
+    def __init__(
+        self, num_relations: int, settings: PropagationSettings, *, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        dim = settings.dim
+        self.queries = nn.Parameter(torch.empty(num_relations, dim))
+        nn.init.normal_(self.queries, std=1.0, generator=generator)
+        self.layers = nn.ModuleList(
+            PropagationLayer(num_relations, settings, generator=generator)
+            for _ in range(settings.layers)
+        )
+        self.hidden = nn.Parameter(torch.empty(2 * dim, 2 * dim))
+        self.hidden_bias = nn.Parameter(torch.zeros(2 * dim))
+        self.output = nn.Parameter(torch.empty(1, 2 * dim))
+        for weight in (self.hidden, self.output):
+            nn.init.xavier_uniform_(weight, generator=generator)
+
+    def forward(
+        self,
+        heads: Tensor,  # (num_queries,)
+        relations: Tensor,  # (num_queries,)
+        edges: SortedEdges,
+        edge_mask: Tensor,  # (num_edges,) in the order of `edges`; 0: hidden
+        *,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        """(num_queries, num_nodes)."""
+        queries = self.queries.index_select(0, relations)
+        states = self.last_states(heads, queries, edges, edge_mask, dtype)
+        dim = queries.shape[1]
+        by_state, by_query = self.hidden[:, :dim], self.hidden[:, dim:]
+        hidden = linear(states.float(), by_state) + linear(queries, by_query, self.hidden_bias)
+        return linear(hidden.relu(), self.output)[..., 0].T
+
+    def last_states(
+        self,
+        heads: Tensor,
+        queries: Tensor,  # (num_queries, dim)
+        edges: SortedEdges,
+        edge_mask: Tensor,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        """(num_nodes, num_queries, dim)."""
+        query = torch.arange(len(heads), device=heads.device)
+        states = torch.zeros(edges.num_nodes, *queries.shape, dtype=dtype, device=heads.device)
+        states = states.index_put((heads, query), queries.to(dtype))
+        scalers = degree_scalers(edge_mask, edges)
+        for layer in self.layers:
+            states = layer(states, queries, heads, scalers, edge_mask, edges)
+        return states
+
+
+def degree_scalers(edge_mask: Tensor, edges: SortedEdges) -> Tensor:
+    """(num_nodes, 3): 1, log(degree) over its mean, and the inverse of that."""
+    visible = (edge_mask > 0).double().cumsum(0)
+    total = torch.cat([visible.new_zeros(1), visible])
+    offsets = edges.offsets.long()
+    degree = total[offsets[1:]] - total[offsets[:-1]]
+    logarithm = (degree + 2).log()
+    relative = logarithm / logarithm.mean()
+    return torch.stack([torch.ones_like(relative), relative, 1 / relative], dim=1).float()

@@ -1,0 +1,207 @@
+"""Statistics of the messages that reach each node, where a message is source state * relation.
+
+The four statistics of principal neighbourhood aggregation (PNA; Corso et al., 2020): mean, standard
+deviation, maximum and minimum. A CUDA kernel computes all four in one pass over the edges and keeps
+no message. Its backward pass writes the gradient of every message once, and adds these up by source
+and by relation (`edge_products`), so that every sum has a fixed order.
+
+Cost of one pass over E edges of width W (queries * dim), in rows of W numbers: forward 2 E read;
+backward 2 E read and E written for the gradients of messages, then 4 E read to add them up.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nodepiece.encoders.bag_sum import has_kernel
+from nodepiece.encoders.edge_products import add_products
+from nodepiece.encoders.edge_sums import Ends, ends_at
+
+SMALLEST_VARIANCE = 1e-6
+NUM_MOMENTS = 4  # mean, standard deviation, maximum, minimum
+CHUNK = 512  # edges of a target that one GPU program goes through
+
+
+@dataclass(frozen=True)
+class SortedEdges:
+    """Edges sorted by target, and grouped by source and by relation."""
+
+    order: Tensor  # (num_edges,) places in the edges as they were given
+    offsets: Tensor  # (num_nodes + 1,) int32: where the edges of each target start
+    target: Tensor  # (num_edges,) int64
+    source: Ends
+    relation: Ends
+    chunks: Tensor  # (num_chunks, 4) int32: target, first edge, end, slot for a partial result
+    split: Tensor  # (num_split, 3) int32: target, first slot, end; targets of several chunks
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.offsets) - 1
+
+
+def sort_edges(edges: Tensor, num_nodes: int, num_relations: int) -> SortedEdges:
+    """edges: (num_edges, 3) of target, relation and source."""
+    target, relation, source = edges.long().T
+    found, order = torch.sort(target, stable=True)
+    ids = torch.arange(num_nodes + 1, device=edges.device)
+    offsets = torch.searchsorted(found, ids, out_int32=True)
+    return SortedEdges(
+        order,
+        offsets,
+        found,
+        ends_at(source[order], num_nodes),
+        ends_at(relation[order], num_relations),
+        *_cut(offsets.long()),
+    )
+
+
+def _cut(offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """`chunks` and `split` of SortedEdges; the chunks of split targets come first."""
+    device = offsets.device
+    sizes = offsets.diff()
+    num_chunks = ((sizes + CHUNK - 1) // CHUNK).clamp_min(1)
+    order = num_chunks.argsort(descending=True, stable=True)
+    target = order.repeat_interleave(num_chunks[order])
+    first_of = (num_chunks[order].cumsum(0) - num_chunks[order]).repeat_interleave(
+        num_chunks[order]
+    )
+    slot = torch.arange(len(target), device=device)
+    start = offsets[target] + CHUNK * (slot - first_of)
+    end = torch.minimum(start + CHUNK, offsets[target + 1])
+    is_split = num_chunks[target] > 1
+    chunks = torch.stack([target, start, end, torch.where(is_split, slot, -1)], dim=1).int()
+    parts = order[num_chunks[order] > 1]
+    stop = num_chunks[parts].cumsum(0)
+    return chunks, torch.stack([parts, stop - num_chunks[parts], stop], dim=1).int()
+
+
+def message_moments(
+    states: Tensor,  # (num_nodes, num_queries, dim)
+    relations: Tensor,  # (num_relations, num_queries, dim)
+    boundary: Tensor,  # (num_queries, dim) one more message, at the head of the query
+    heads: Tensor,  # (num_queries,)
+    edge_mask: Tensor,  # (num_edges,) in the order of `edges`; 0: the edge is not there
+    edges: SortedEdges,
+) -> Tensor:
+    """The moments of the messages of every node, and its state: (num_nodes, num_queries, 5, dim).
+
+    Each node has one more message, the boundary at a head and 0 elsewhere, so none is without.
+    Messages that tie for an extreme all receive its gradient.
+    """
+    return _MessageMoments.apply(states, relations, boundary, heads, edge_mask, edges)  # type: ignore[no-untyped-call]
+
+
+class _MessageMoments(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        states: Tensor,
+        relations: Tensor,
+        boundary: Tensor,
+        heads: Tensor,
+        edge_mask: Tensor,
+        edges: SortedEdges,
+    ) -> Tensor:
+        states, relations = states.contiguous(), relations.contiguous()
+        boundary = boundary.to(states.dtype).contiguous()
+        if has_kernel(states, relations):
+            from nodepiece.encoders import message_moments_cuda  # imports Triton
+
+            found, count = message_moments_cuda.moments(
+                states, relations, boundary, heads, edge_mask, edges
+            )
+        else:
+            found, count = moments(states, relations, boundary, heads, edge_mask, edges)
+        ctx.save_for_backward(states, relations, boundary, heads, edge_mask, found, count)
+        ctx.edges = edges
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        states, relations, boundary, heads, edge_mask, found, count = ctx.saved_tensors
+        edges: SortedEdges = ctx.edges
+        gradient = gradient.contiguous()
+        if has_kernel(states, relations):
+            from nodepiece.encoders import message_moments_cuda  # imports Triton
+
+            gradients_of = message_moments_cuda.message_gradients
+        else:
+            gradients_of = message_gradients
+        of_messages = gradients_of(states, relations, edge_mask, found, count, gradient, edges)
+        each = (of_messages.flatten(start_dim=1), None)
+        through = (relations.flatten(start_dim=1), edges.relation.rows)
+        of_states = add_products(each, through, edges.source.edges).view_as(states)
+        leaving = (states.flatten(start_dim=1), edges.source.rows)
+        of_relations = add_products(each, leaving, edges.relation.edges).view_as(relations)
+        of_states = of_states.to(states.dtype) + gradient[:, :, NUM_MOMENTS]
+        query = torch.arange(len(heads), device=heads.device)
+        of_boundary = _gradient_of(
+            boundary, found[heads, query], gradient[heads, query], count[heads, None]
+        )
+        return of_states, of_relations.to(relations.dtype), of_boundary, None, None, None
+
+
+def moments(
+    states: Tensor,
+    relations: Tensor,
+    boundary: Tensor,
+    heads: Tensor,
+    edge_mask: Tensor,
+    edges: SortedEdges,
+) -> tuple[Tensor, Tensor]:
+    """What `message_moments` returns, and the number of messages of each node, (num_nodes,).
+
+    Here all messages are in memory at once.
+    """
+    query = torch.arange(len(heads), device=heads.device)
+    own = torch.zeros_like(states).index_put((heads, query), boundary)
+    visible = edge_mask > 0
+    target = edges.target[visible]
+    messages = _messages(states, relations, edges)[visible]
+    count = 1 + torch.bincount(target, minlength=len(states)).to(states.dtype)
+    number = count[:, None, None]
+    mean = own.index_add(0, target, messages) / number
+    squares = own.square().index_add(0, target, messages.square()) / number
+    deviation = (squares - mean.square()).clamp_min(0).add(SMALLEST_VARIANCE).sqrt()
+    where = target[:, None, None].expand_as(messages)
+    largest = own.scatter_reduce(0, where, messages, "amax")
+    smallest = own.scatter_reduce(0, where, messages, "amin")
+    return torch.stack([mean, deviation, largest, smallest, states], dim=2), count
+
+
+def message_gradients(
+    states: Tensor,
+    relations: Tensor,
+    edge_mask: Tensor,
+    found: Tensor,  # (num_nodes, num_queries, 5, dim)
+    count: Tensor,  # (num_nodes,)
+    gradient: Tensor,  # like found
+    edges: SortedEdges,
+) -> Tensor:
+    """The gradient of every message, 0 where the edge is hidden: (num_edges, num_queries, dim)."""
+    at = edges.target
+    messages = _messages(states, relations, edges)
+    gradients = _gradient_of(messages, found[at], gradient[at], count[at, None, None])
+    return gradients * (edge_mask > 0)[:, None, None]
+
+
+def variance_of_constants(dtype: torch.dtype) -> float:
+    """The largest stored variance of messages that are all the same, but for rounding."""
+    return SMALLEST_VARIANCE * (1 + 4 * torch.finfo(dtype).eps)
+
+
+def _messages(states: Tensor, relations: Tensor, edges: SortedEdges) -> Tensor:
+    """(num_edges, num_queries, dim)."""
+    return states[edges.source.rows] * relations[edges.relation.rows]
+
+
+def _gradient_of(messages: Tensor, found: Tensor, gradient: Tensor, count: Tensor) -> Tensor:
+    """messages, count: (..., dim); found, gradient: (..., 5, dim)."""
+    mean, deviation, largest, smallest, _ = found.unbind(dim=-2)
+    of_mean, of_deviation, of_largest, of_smallest, _ = gradient.unbind(dim=-2)
+    is_constant = deviation.square() <= variance_of_constants(deviation.dtype)
+    of_spread = (of_deviation / deviation).masked_fill(is_constant, 0.0)
+    inner = (of_mean + of_spread * (messages - mean)) / count
+    return inner + of_largest * (messages == largest) + of_smallest * (messages == smallest)
