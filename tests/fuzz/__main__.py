@@ -57,7 +57,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--kind", choices=tuple(KINDS), help="only the inputs of this kind")
+    parser.add_argument(
+        "--kind",
+        choices=tuple(KINDS),
+        nargs="+",
+        default=tuple(KINDS),
+        help="only the inputs of these kinds",
+    )
     parser.add_argument("--only", type=int, help="run this input alone, in this process")
     return parser.parse_args(arguments)
 
@@ -70,7 +76,7 @@ def run(
     numbers = [
         number
         for number in range(options.first, options.first + options.inputs)
-        if options.kind in (None, kind_of(random_of(options.seed, number)))
+        if kind_of(random_of(options.seed, number)) in options.kind
     ]
     start = last_line = monotonic()
     for outcome in run_all(options.seed, numbers, materials, num_workers=options.workers):
