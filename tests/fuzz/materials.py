@@ -115,6 +115,13 @@ def write_files(folder: Path, facts: list[Fact]) -> None:
     (folder / "graph.ttl").write_text("@prefix : <http://x/> .\n" + turtle)
     rows = [dict(zip(("head", "relation", "tail"), fact, strict=True)) for fact in facts]
     (folder / "graph.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    described = "".join(
+        f'<rdf:Description rdf:about="http://x/{h}"><p:{r.replace(" ", "_")} '
+        f'rdf:resource="http://x/{t}"/></rdf:Description>\n'
+        for h, r, t in facts
+    )
+    spaces = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:p="http://x/"'
+    (folder / "graph.rdf").write_text(f"<rdf:RDF {spaces}>\n{described}</rdf:RDF>\n")
     pq.write_table(pa.Table.from_pylist(rows), folder / "graph.parquet")
     rng = np.random.default_rng(0)
     np.save(folder / "graph.npy", rng.integers(0, 9, (30, 3)).astype(np.int32))

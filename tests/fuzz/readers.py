@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tests.fuzz.damage import WORDS, damage
 from tests.fuzz.formats import damage_array, damage_file, damage_json, damage_toml
@@ -27,13 +28,14 @@ from nodepiece.data.torch_arrays import load_arrays
 from nodepiece.data.unpack import unpack
 from nodepiece.settings import load_experiment, to_toml
 
-GRAPHS = ("tsv", "csv", "parquet", "nt", "ttl", "jsonl", "npy", "tsv.gz")
+GRAPHS = ("tsv", "csv", "parquet", "nt", "ttl", "jsonl", "rdf", "npy", "tsv.gz")
 DATASETS: dict[str, Callable[[str], object]] = {
     "dataset": open_dataset,
     "inductive": open_inductive,
     "labelled": open_labelled,
     "unseen": open_out_of_sample,
 }
+COLUMNS = ("head,relation,tail", "0,2,1", "-1,0,1", "head,head,x", "0,1", "", ",,", ("head", 1, 2))
 PARTS = {part: (f"{part}.txt",) for part in ("train", "valid", "test")}
 
 
@@ -44,16 +46,14 @@ def graph_file(rng: Random, materials: Path, place: Path) -> None:
     changed = damage_array(content, rng) if ending == "npy" else damage(content, rng)
     if rng.random() < 0.15:
         changed = gzip.compress(changed)
-    path = place / f"graph.{ending if rng.random() < 0.8 else rng.choice((*GRAPHS, 'txt', 'rdf'))}"
+    path = place / f"graph.{ending if rng.random() < 0.8 else rng.choice((*GRAPHS, 'txt'))}"
     path.write_bytes(changed)
     options = random_options(rng) if rng.random() < 0.4 else ReadOptions()
     open_graph(str(path), options=options, data=None)
 
 
 def random_options(rng: Random) -> ReadOptions:
-    columns = rng.choice(
-        (None, (0, 1, 2), (2, 1, 0), (1, 1, 1), (0, 1, 9), ("head", "relation", 0))
-    )
+    columns: Any = rng.choice((None, (0, 1, 2), (2, 1, 0), (1, 1, 1), (0, 1, 9), *COLUMNS))
     return ReadOptions(
         delimiter=rng.choice((None, None, "tab", ",", "blanks", *WORDS)),
         header=rng.choice((None, True, False)),
