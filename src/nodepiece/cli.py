@@ -1,9 +1,10 @@
 """The command line: which commands there are, and how trouble is told.
 
-Exit status: 0 done; 1 the system refused or nodepiece has a bug; 2 the user can mend it; 130
-stopped with Ctrl-C. Each command is a file in `commands/`.
+Exit status: 0 done; 1 the system refused or nodepiece has a bug; 2 the user can mend it, such as a
+path that leads nowhere; 130 stopped with Ctrl-C. Each command is a file in `commands/`.
 """
 
+import errno
 import signal
 import sys
 import traceback
@@ -31,7 +32,10 @@ from nodepiece.commands.split import split
 from nodepiece.commands.tokenize import tokenize
 from nodepiece.commands.train import train
 from nodepiece.commands.update import update
-from nodepiece.errors import STOPPED, InputError, Stopped
+from nodepiece.errors import STOPPED, InputError, Stopped, one_line
+
+# What the system says of a path that cannot be what it is given for.
+UNFIT_PATHS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 app = typer.Typer(
     add_completion=False,
@@ -129,7 +133,8 @@ def explain(error: Exception) -> tuple[int, str]:
         return 1, "error: not enough memory; use fewer anchors a node, or a larger machine"
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        return 1, (
+        status = 2 if error.errno in UNFIT_PATHS else 1
+        return status, one_line(
             f"error: {place}{error.strerror or error}; "
             "check the path, its permissions and the space on the disk"
         )

@@ -318,3 +318,13 @@ def test_a_failed_tokenize_leaves_the_earlier_vocabulary(
     refused(nodepiece("tokenize", "bad.tsv", "-o", vocabulary, *SMALL))
 
     assert load_tokens(vocabulary).num_nodes == 5
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "file/inside"])
+def test_a_path_that_cannot_be_is_status_2(nodepiece: Nodepiece, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    ran = nodepiece("train", "countries", "--tensorboard", name, "--set", "training.epochs=1")
+
+    assert ran.status == 2
+    assert len(ran.err.splitlines()[-1]) < 2_000
