@@ -30,7 +30,7 @@ from nodepiece.tasks.plan import (
 )
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
-from nodepiece.tasks.trial import count_steps, seconds_to_rank, try_out
+from nodepiece.tasks.trial import count_steps, seconds_a_step, seconds_to_rank, try_out
 from nodepiece.training.batches import QueryBatches
 
 EXPERIMENT = experiment(epochs=1)
@@ -182,6 +182,24 @@ def test_a_trial_times_every_stage(
     assert duration.step > 0
     assert duration.ranking is not None and duration.ranking > 0
     assert duration.training == duration.step * duration.num_steps
+
+
+@pytest.mark.parametrize(("loss", "seconds"), [("cross-entropy", 1000), ("self-adversarial", 232)])
+def test_a_step_that_grows_with_the_nodes_is_prolonged_to_all_of_them(
+    loss: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it does not, it is timed on twice as many nodes as a step has."""
+    monkeypatch.setattr("nodepiece.tasks.trial.TRIAL_NODES", 100)
+    monkeypatch.setattr(
+        "nodepiece.tasks.trial.time_steps",
+        lambda subject, device: (float(subject.task.graph.num_nodes), 1),
+    )
+    sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3)
+    training = replace(EXPERIMENT.training, loss=loss, batch_size=8)
+    if loss == "self-adversarial":
+        training = replace(training, num_negatives=100, shared_negatives=True)
+    chosen = replace(EXPERIMENT, training=training)
+    assert seconds_a_step(chosen, sizes, CPU, rng=np.random.default_rng(0)) == seconds
 
 
 def test_ranking_is_timed_among_the_nodes_and_facts_that_the_experiment_asks_for(

@@ -162,3 +162,8 @@ def test_facts_are_taken_out_one_by_one_and_the_rest_keeps_its_order() -> None:
     for number, fact in enumerate(facts):
         rest = without(facts, fact[None]).tolist()
         assert rest == facts.tolist()[:number] + facts.tolist()[number + 1 :]
+
+
+def test_facts_are_told_apart_where_there_are_more_relations_than_nodes() -> None:
+    facts = np.array([[1, 0, 0]], np.int32)
+    assert without(facts, np.array([[0, 1, 0]], np.int32)).tolist() == [[1, 0, 0]]
