@@ -195,7 +195,10 @@ def _checked(value: object, hint: Any, where: str) -> object:
     if tuple in kinds and isinstance(value, list):
         return tuple(value)  # whose record knows what may be in it
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise InputError(f"{where} is larger than any float; lower it") from error
     if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):
         names = " or ".join("nothing" if kind is type(None) else kind.__name__ for kind in kinds)
         raise InputError(f"{where} must be {names}, got {value!r}")
