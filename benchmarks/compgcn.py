@@ -19,8 +19,8 @@ import torch
 from benchmarks.tokenization import ROOT
 
 from nodepiece.data.load import load_inductive, load_labelled_graph
-from nodepiece.encoders.arranged_edges import ArrangedEdges, arrange_edges
 from nodepiece.encoders.compgcn import CompGCN
+from nodepiece.encoders.edge_layout import EdgeLayout, build_edge_layout
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.files import write_json
@@ -75,7 +75,7 @@ def measure(
     """The fastest of some turns of both ways, in seconds."""
     num_relations = 2 * graph.num_relations
     edges = torch.tensor(with_inverses(graph)).to(device)
-    arranged = arrange_edges(edges, graph.num_nodes, num_relations)
+    arranged = build_edge_layout(edges, graph.num_nodes, num_relations)
     generator = torch.Generator().manual_seed(0)
     nodes = torch.randn(graph.num_nodes, DIM, generator=generator).to(device).requires_grad_()
     relations = torch.randn(num_relations, DIM, generator=generator).to(device).requires_grad_()
@@ -90,7 +90,7 @@ def measure(
         f"{name}, {layer}: fused {1000 * fastest['fused']:.2f} ms, library "
         f"{1000 * fastest['library']:.2f} ms, {ratio:.1f} times"
     )
-    sizes = {"edges": len(edges), "voices": len(arranged.neighbours.rows)}
+    sizes = {"edges": len(edges), "pairs": len(arranged.neighbours.rows)}
     return {"graph": name, "layer": layer, **sizes, "seconds": fastest, "ratio": round(ratio, 2)}
 
 
@@ -109,7 +109,7 @@ def make_layer(layer: str, fused: bool, device: torch.device) -> CompGCN:
 
 
 def turn(
-    network: CompGCN, nodes: torch.Tensor, relations: torch.Tensor, edges: ArrangedEdges
+    network: CompGCN, nodes: torch.Tensor, relations: torch.Tensor, edges: EdgeLayout
 ) -> float:
     wait(nodes.device)
     start = perf_counter()

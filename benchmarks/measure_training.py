@@ -25,7 +25,7 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.settings import Experiment, load_experiment
-from nodepiece.tasks.judge import Judge
+from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
@@ -72,9 +72,9 @@ def rank(experiment: Experiment, dataset: Dataset, num_facts: int) -> Measured:
     """From the weights on: the filter, the vectors of all nodes, the ranks, the metrics."""
     model = our_model(experiment, dataset)
     first_ten, first_all = (with_test_facts(experiment, number) for number in (10, num_facts))
-    Judge(first_ten, dataset).report(model, "test")  # warm-up
+    LinkEvaluator(first_ten, dataset).report(model, "test")  # warm-up
     facts = first_facts(dataset, num_facts)
-    return rank_times(facts, lambda: Judge(first_all, dataset).report(model, "test"))
+    return rank_times(facts, lambda: LinkEvaluator(first_all, dataset).report(model, "test"))
 
 
 def with_test_facts(experiment: Experiment, number: int) -> Experiment:
@@ -109,7 +109,7 @@ def pykeen_train(experiment: Experiment, dataset: Dataset, num_steps: int) -> Me
     }
     loop = (
         LCWATrainingLoop(**common)
-        if settings.is_against_all
+        if settings.is_one_vs_all
         else SLCWATrainingLoop(
             **common, negative_sampler_kwargs={"num_negs_per_pos": settings.num_negatives}
         )
@@ -194,7 +194,7 @@ def pykeen_model(experiment: Experiment, facts: Any) -> Any:
         relation_initializer="init_phases",
         relation_constrainer="complex_normalize",
         loss=BCEWithLogitsLoss()
-        if training.is_against_all
+        if training.is_one_vs_all
         else NSSALoss(margin=training.margin, adversarial_temperature=training.temperature),
         random_seed=experiment.seed,
     )

@@ -4,7 +4,7 @@ Gaps are of numbers with three digits, as the table shows them.
 """
 
 from scripts.curves import MODELS, SHARES, Curve
-from scripts.measured import told
+from scripts.measured import format_score
 from scripts.results_compared import difference, listed
 
 PAPER_GAP = 0.1  # in PRC-AUC: the appendix says that NodePiece's is smaller
@@ -51,8 +51,8 @@ def gap_table(curves: Curves) -> str:
 
 
 def subtraction(curve: Curve, score: str, epoch: int) -> str:
-    train, valid = (told(curve.at(epoch, f"{part}_{score}")) for part in ("train", "valid"))
-    return f"{train} - {valid} = {told(gap(curve, score, epoch))}"
+    train, valid = (format_score(curve.at(epoch, f"{part}_{score}")) for part in ("train", "valid"))
+    return f"{train} - {valid} = {format_score(gap(curve, score, epoch))}"
 
 
 def compare_gaps(curves: Curves) -> str:
@@ -133,4 +133,4 @@ def by_another_score(ours: list[Curve]) -> str:
 
 
 def slashed(numbers: list[float]) -> str:
-    return " / ".join(told(number) for number in numbers)
+    return " / ".join(format_score(number) for number in numbers)

@@ -18,7 +18,7 @@ from scripts.measured import ROOT
 
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, to_literal
-from nodepiece.tasks.task_names import TASKS
+from nodepiece.tasks.registry import TASKS
 from nodepiece.tasks.unread_settings import OF_EVERY_TASK
 
 PAGE = ROOT / "docs" / "settings.md"
@@ -43,7 +43,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
 def page() -> str:
     experiment = Experiment(name="", dataset="")
     hints = get_type_hints(Experiment)
-    groups = [knob.name for knob in fields(Experiment) if is_dataclass(hints[knob.name])]
+    groups = [key.name for key in fields(Experiment) if is_dataclass(hints[key.name])]
     parts = [INTRODUCTION, "## Experiment\n", *table_of(experiment, "", leave_out=groups)]
     for group in groups:
         record = getattr(experiment, group)
@@ -64,10 +64,10 @@ def table_of(record: Any, group: str, leave_out: list[str] | None = None) -> Ite
     meanings = comments_of(type(record))
     yield "| setting | meaning | values | default |"
     yield "|---|---|---|---|"
-    for knob in fields(record):
-        if knob.name not in (leave_out or ()):
-            cells = (meanings[knob.name], values_of(record, knob, group), default_of(knob))
-            yield f"| `{knob.name}` | {' | '.join(cells)} |"
+    for key in fields(record):
+        if key.name not in (leave_out or ()):
+            cells = (meanings[key.name], values_of(record, key, group), default_of(key))
+            yield f"| `{key.name}` | {' | '.join(cells)} |"
 
 
 def comments_of(record: type) -> dict[str, str]:
@@ -86,22 +86,22 @@ def comments_of(record: type) -> dict[str, str]:
     return found
 
 
-def default_of(knob: "Field[Any]") -> str:
-    if knob.default_factory is not MISSING:
-        return f"`{to_literal(knob.default_factory())}`"
-    return "" if knob.default is MISSING else f"`{to_literal(knob.default)}`"
+def default_of(key: "Field[Any]") -> str:
+    if key.default_factory is not MISSING:
+        return f"`{to_literal(key.default_factory())}`"
+    return "" if key.default is MISSING else f"`{to_literal(key.default)}`"
 
 
-def values_of(record: Any, knob: "Field[Any]", group: str) -> str:
+def values_of(record: Any, key: "Field[Any]", group: str) -> str:
     """The values that a record accepts, found by trying some."""
-    kind = str(knob.type).removeprefix("<class '").removesuffix("'>")
+    kind = str(key.type).removeprefix("<class '").removesuffix("'>")
     if "bool" in kind:
         return "`true`, `false`"
     if "str" in kind and "Mapping" not in kind:
-        return choices(record, knob.name)
+        return choices(record, key.name)
     if "int" in kind or kind.startswith("float"):
-        contexts = CONTEXTS.get(f"{group}.{knob.name}", CONTEXTS.get(group, [{}]))
-        return number_range(record, knob.name, contexts, whole="int" in kind)
+        contexts = CONTEXTS.get(f"{group}.{key.name}", CONTEXTS.get(group, [{}]))
+        return number_range(record, key.name, contexts, whole="int" in kind)
     return "a table of numbers"
 
 

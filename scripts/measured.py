@@ -52,10 +52,10 @@ def scores(measurement: Measurement) -> str:
     """The scores that the paper reports for the task."""
     found = measurement.found
     keys = CLASS_SCORES if "roc_auc" in found else LINK_SCORES
-    return " / ".join(told(found[key]) for key in keys)
+    return " / ".join(format_score(found[key]) for key in keys)
 
 
-def told(score: float) -> str:
+def format_score(score: float) -> str:
     """Three digits, as in the paper, less the zero before them."""
     return f"{score:.3f}".removeprefix("0")
 
@@ -63,13 +63,13 @@ def told(score: float) -> str:
 def notes(measurement: Measurement) -> list[str]:
     """What a reader of the numbers has to know: another device, other settings, the remark."""
     found = measurement.found
-    device = [] if found["device"] == DEVICE else [f"on {told_device(found)}"]
+    device = [] if found["device"] == DEVICE else [f"on {describe_device(found)}"]
     remark = [found["remark"]] if "remark" in found else []
     changed = changed_settings(found)
     return device + ([", ".join(changed)] if changed else []) + remark
 
 
-def told_device(found: dict[str, Any]) -> str:
+def describe_device(found: dict[str, Any]) -> str:
     device = str(found["device"])
     return device.removesuffix("s") if device.endswith(", 1 threads") else device
 

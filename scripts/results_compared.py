@@ -12,10 +12,10 @@ from scripts.measured import (
     RESULTS,
     Measurement,
     changed_settings,
+    describe_device,
+    format_score,
     notes,
     scores,
-    told,
-    told_device,
     training_seconds,
 )
 from scripts.paper_rows import INDUCTIVE, PAPER_ROWS
@@ -52,12 +52,12 @@ def shortfalls(measurements: list[Measurement]) -> str:
         row = PAPER_ROWS.get(each.found["experiment"])
         missing = 0.0 if row is None else -difference(each.found["mrr"], row.scores[0])
         if missing > CLOSE_MRR and not has_fewer_epochs(each):
-            short.append(f"`{each.name}` ({told(missing)})")
+            short.append(f"`{each.name}` ({format_score(missing)})")
     if not short:
         return ""
     return (
-        f"Short of the paper's MRR by more than {told(CLOSE_MRR)}: {listed(short)}. Why is not "
-        "settled yet."
+        f"Short of the paper's MRR by more than {format_score(CLOSE_MRR)}: {listed(short)}. "
+        "Why is not settled yet."
     )
 
 
@@ -68,7 +68,7 @@ def shallow(measurements: list[Measurement]) -> str:
         name = each.name.removesuffix("best") + "rotate"
         if each.name.endswith("-best") and name in PAPER_ROWS:
             row = PAPER_ROWS[name]
-            told_scores = " / ".join(told(score) for score in row.scores)
+            told_scores = " / ".join(format_score(score) for score in row.scores)
             size = f" with {row.parameters} parameters" if row.parameters else ""
             rows.append(f"{told_scores}{size} beside `{each.name}`")
     return f"The paper's RotatE with a vector for every node has {listed(rows)}." if rows else ""
@@ -105,17 +105,17 @@ def compare_inductive(measurements: list[Measurement]) -> str:
     rows = [each for each in measurements if each.name.endswith("-best")]
     papers = {each.name: PAPER_ROWS[each.name.replace("-best", "-paper")] for each in rows}
     below = [
-        f"{split(each)} ({told(-short)})"
+        f"{split(each)} ({format_score(-short)})"
         for each in rows
         if (short := difference(each.found["hits@10"], papers[each.name].scores[0])) < 0
     ]
     behind = [
-        f"{split(each)} ({told(-short)})"
+        f"{split(each)} ({format_score(-short)})"
         for each in rows
         if (short := ahead_of_pagerank(each.found, each.found["personalized_pagerank"])) < 0
     ]
     in_full = [
-        f"{split(each)} ({told(-short)})"
+        f"{split(each)} ({format_score(-short)})"
         for each in rows
         if (short := ahead_of_pagerank(*full_rankings(each))) < 0
     ]
@@ -133,8 +133,8 @@ def compare_inductive(measurements: list[Measurement]) -> str:
 def seconds_by_device(measurements: list[Measurement]) -> str:
     """Seconds of a GPU and of a CPU are not the same, and shared ones are longer."""
     parts = []
-    for device in dict.fromkeys(told_device(each.found) for each in measurements):
-        runs = [each for each in measurements if told_device(each.found) == device]
+    for device in dict.fromkeys(describe_device(each.found) for each in measurements):
+        runs = [each for each in measurements if describe_device(each.found) == device]
         total = sum(training_seconds(each.found) for each in runs)
         shared = [each for each in runs if any("shared the GPU" in note for note in notes(each))]
         words = f", {len(shared)} of them while others shared it" if shared else ""
@@ -160,8 +160,8 @@ def beside_paper_configurations(measurements: list[Measurement]) -> str:
 
 def beside_its_row(measurement: Measurement) -> str:
     row = PAPER_ROWS[measurement.found["experiment"]]
-    hits = told(measurement.found["hits@10"])
-    return f"`{measurement.name}` {hits} ({told(row.scores[0])} in the paper)"
+    hits = format_score(measurement.found["hits@10"])
+    return f"`{measurement.name}` {hits} ({format_score(row.scores[0])} in the paper)"
 
 
 def full_rankings(measurement: Measurement) -> tuple[dict[str, float], dict[str, float]]:
@@ -206,10 +206,10 @@ def verdict(apart: list[float]) -> str:
     """Whether the paper's scores are reached, from how far ours are above them."""
     low, high = min(apart), max(apart)
     if low >= 0:
-        return f"reached ({told(low)} to {told(high)} above)"
+        return f"reached ({format_score(low)} to {format_score(high)} above)"
     if high < 0:
-        return f"**not reached** ({told(-high)} to {told(-low)} below)"
-    return f"reached in part (from {told(-low)} below to {told(high)} above)"
+        return f"**not reached** ({format_score(-high)} to {format_score(-low)} below)"
+    return f"reached in part (from {format_score(-low)} below to {format_score(high)} above)"
 
 
 def compare_out_of_sample(measurements: list[Measurement]) -> str:
@@ -257,7 +257,7 @@ def share_of_parameters(one: Measurement, other: Measurement) -> str:
 
 def beside_told_neighbours(found: dict[str, Measurement]) -> str:
     """A rule that learns nothing, and our rows with an MRR below its."""
-    rule = json.loads((RESULTS / "told-neighbours.json").read_text(encoding="utf-8"))
+    rule = json.loads((RESULTS / "neighbour-overlap.json").read_text(encoding="utf-8"))
     parts = []
     for graph, dataset in (("fb15k-237-oos", "fb15k-237"), ("own18rr", "own18rr")):
         own, rows = rule[dataset], [name for name in found if name.startswith(graph)]
@@ -266,13 +266,13 @@ def beside_told_neighbours(found: dict[str, Measurement]) -> str:
         better = f"{len(below)} of {len(rows)} rows" if below else "no row"
         better = "**all rows**" if len(below) == len(rows) else better
         parts.append(
-            f"{told(own['mrr'])} / {told(own['hits@10'])} on `{graph}`, where {twins} of the facts "
-            f"left out have such a twin (a better MRR than {better})"
+            f"{format_score(own['mrr'])} / {format_score(own['hits@10'])} on `{graph}`, "
+            f"where {twins} of the facts left out have such a twin (a better MRR than {better})"
         )
     return (
         "- Many facts have a twin that joins the same two nodes. A rule that learns nothing and "
         "answers with the neighbours that a node's other facts name "
-        f"([`told-neighbours`](../results/told-neighbours.json)) has {listed(parts)}."
+        f"([`neighbour-overlap`](../results/neighbour-overlap.json)) has {listed(parts)}."
     )
 
 

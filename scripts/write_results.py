@@ -14,11 +14,11 @@ from scripts.list_experiments import TITLES
 from scripts.measured import (
     ROOT,
     Measurement,
+    format_score,
     notes,
     order,
     read_measurements,
     scores,
-    told,
     training_seconds,
 )
 from scripts.paper_rows import PAPER_ROWS
@@ -37,7 +37,7 @@ INTRODUCTION = """
 What `nodepiece train` measured with one seed, on one NVIDIA H200 where no note says otherwise. Each
 row links to its file in [`results`](../results), which has the command that gives it again;
 [experiments.md](experiments.md) says what the experiments are. MRR and Hits@10 are of the test
-facts, heads and tails asked for, known facts left out, ties counted half. Seconds are of training
+facts, heads and tails asked for, known facts left out, realistic ranks. Seconds are of training
 with its validation. Where validation chose the best epoch, it is named beside the number of epochs.
 "The paper" is the row of its tables that does the same, with its time on one RTX 8000. `-best` is
 our own recipe, not the paper's. Speed on a CPU is in the [README](../README.md), graphs of millions
@@ -50,7 +50,7 @@ full ranking. Personalized PageRank is ranked in the same ways. (NELL-995 v1 has
 them known answers: there nodes are drawn more than once, so MRR is no higher than among all.)
 **The `-best` recipes add walks along the edges to CompGCN, and walks are no part of NodePiece**;
 `--set walks.steps=0` trains without them, which has not been measured here. The epoch is chosen by
-Hits@10 on the `valid` queries of the graph that is judged, never by its test queries.
+Hits@10 on the `valid` queries of the graph that is evaluated, never by its test queries.
 """
 CLASSES = """
 ROC-AUC / PRC-AUC / hard accuracy on the test nodes of WD50K. The published commands train on all
@@ -117,10 +117,10 @@ def link_table(measurements: list[Measurement]) -> str:
 def inductive_table(measurements: list[Measurement]) -> str:
     columns: dict[str, Column] = {
         "Hits@10": lambda each: with_spread(each.found),
-        "MRR": lambda each: told(each.found["mrr"]),
+        "MRR": lambda each: format_score(each.found["mrr"]),
         "all nodes": lambda each: among_all(each.found),
         "PageRank: Hits@10": lambda each: with_spread(each.found["personalized_pagerank"]),
-        "PageRank: MRR": lambda each: told(each.found["personalized_pagerank"]["mrr"]),
+        "PageRank: MRR": lambda each: format_score(each.found["personalized_pagerank"]["mrr"]),
         "PageRank: all nodes": lambda each: among_all(each.found["personalized_pagerank"]),
         "the paper: Hits@10": lambda each: of_the_paper(
             each.found["experiment"].replace("-best", "-paper")
@@ -169,7 +169,7 @@ def out_of_sample_tables(measurements: list[Measurement]) -> list[str]:
         rows = [each for each in measurements if each.found["dataset"] == dataset]
         title = OUT_OF_SAMPLE_TITLES.get(dataset, dataset)
         num_unseen = rows[0].found["unseen_nodes"]["test"]
-        parts.append(f"### {title}: {num_unseen:,} unseen nodes to judge by")
+        parts.append(f"### {title}: {num_unseen:,} unseen nodes to evaluate on")
         parts.append(table(rows, columns | beside if dataset == "fb15k-237" else columns))
     return parts
 
@@ -203,11 +203,13 @@ def seconds(measurement: Measurement) -> str:
 
 
 def with_spread(found: dict[str, Any]) -> str:
-    return f"{told(found['hits@10'])} ± {told(found['spread']['hits@10'])}"
+    return f"{format_score(found['hits@10'])} ± {format_score(found['spread']['hits@10'])}"
 
 
 def among_all(found: dict[str, Any]) -> str:
-    return f"{told(found['all nodes']['mrr'])} / {told(found['all nodes']['hits@10'])}"
+    return (
+        f"{format_score(found['all nodes']['mrr'])} / {format_score(found['all nodes']['hits@10'])}"
+    )
 
 
 def of_the_paper(name: str) -> str:
@@ -215,7 +217,7 @@ def of_the_paper(name: str) -> str:
     row = PAPER_ROWS.get(name)
     if row is None:
         return "-"
-    known = [" / ".join(told(score) for score in row.scores), row.parameters, row.time]
+    known = [" / ".join(format_score(score) for score in row.scores), row.parameters, row.time]
     return ", ".join(part for part in known if part)
 
 

@@ -14,6 +14,7 @@ STAGES = (
     "threads",
     "locks",
     "files",
+    "renamed",
     "graph",
     "data",
     "tokenizer",
@@ -22,7 +23,7 @@ STAGES = (
     "evaluation",  # before training, which is validated while it runs
     "training",
     "recipes",  # the experiments that come along, as tables of settings
-    "settings",  # the knobs of all stages above; tasks are given them as one record
+    "settings",  # the settings of all stages above; tasks are given them as one record
     "tasks",
     "inference",
     "report",

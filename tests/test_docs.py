@@ -10,10 +10,10 @@ from scripts.list_experiments import page
 from scripts.measured import (
     ROOT,
     Measurement,
+    format_score,
     read_measurement,
     read_measurements,
     scores,
-    told,
     training_seconds,
 )
 from scripts.paper_rows import PAPER_ROWS
@@ -100,7 +100,7 @@ def shown_in_the_readme(runs: list[Measurement]) -> str:
         (run,) = runs
         return f"{parameters(run)} | {scores(run)} | {seconds(run)}{shared}"
     most = max(parameters(run) for run in runs)
-    hits = ", ".join(told(run.found["hits@10"]) for run in runs)
+    hits = ", ".join(format_score(run.found["hits@10"]) for run in runs)
     total = sum(training_seconds(run.found) for run in runs)
     return f"up to {most} | {hits} | {total:.0f} s{shared}"
 
@@ -125,7 +125,7 @@ def test_the_paper_is_reached_where_no_row_is_below_it(apart: list[float], words
 
 def test_differences_are_of_what_tables_show() -> None:
     assert difference(0.38754, 0.403) == -0.015
-    assert told(0.0) == ".000" and told(1.0) == "1.000"
+    assert format_score(0.0) == ".000" and format_score(1.0) == "1.000"
 
 
 def test_lists_of_words_end_with_and() -> None:

@@ -2,8 +2,8 @@ from nodepiece.errors import InputError
 
 
 def test_a_message_stays_on_one_line_whatever_it_quotes() -> None:
-    message = str(InputError("line 3: 'a\nb\tc\x1b[31m\0\udc80é' is no fact; mend it"))
-    assert message == "line 3: 'a b c\\x1b[31m\\x00\\udc80é' is no fact; mend it"
+    message = str(InputError("line 3: 'a\nb\tc\x1b[31m\0\udc80é' is no fact; fix it"))
+    assert message == "line 3: 'a b c\\x1b[31m\\x00\\udc80é' is no fact; fix it"
 
 
 def test_a_long_message_keeps_its_beginning_and_its_advice() -> None:

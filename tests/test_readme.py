@@ -64,7 +64,7 @@ def test_the_example_of_training_leaves_a_run_that_answers(folder: Path) -> None
     assert len((folder / "run" / "history.jsonl").read_text().splitlines()) == 10
     asked = 'nodepiece predict run --head Kenya --relation "has language" --top 3'
 
-    assert len(lines(run("bash", "-c", asked, folder=folder))) == 7  # question, heading, answers
+    assert len(lines(run("bash", "-c", asked, folder=folder))) == 7  # query, heading, answers
 
 
 def test_the_python_example_of_training_prints_answers_and_the_mrr(folder: Path) -> None:

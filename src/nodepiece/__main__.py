@@ -1,4 +1,4 @@
-"""The front door of the command line: python -m nodepiece, and the script nodepiece."""
+"""The entry point of the command line: python -m nodepiece, and the script nodepiece."""
 
 import sys
 
@@ -6,7 +6,7 @@ from nodepiece.errors import STOPPED
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C is told in one sentence even while it is being imported."""
+    """Run the command line; Ctrl-C is reported in one sentence even while it is being imported."""
     try:
         from nodepiece.cli import main as run_command
 

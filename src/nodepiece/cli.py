@@ -1,6 +1,6 @@
-"""The command line: which commands there are, and how trouble is told.
+"""The command line: which commands there are, and how errors are reported.
 
-Exit status: 0 done; 1 the system refused or nodepiece has a bug; 2 the user can mend it, such as a
+Exit status: 0 done; 1 the system refused or nodepiece has a bug; 2 the user can fix it, such as a
 path that leads nowhere; 130 stopped with Ctrl-C. Each command is a file in `commands/`.
 """
 
@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def watch_interrupts() -> None:
-    """Have Ctrl-C written down, as its exception may be lost on the way here."""
+    """Record Ctrl-C in a list, as its exception may be swallowed on the way here."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         interrupts.append(number)

@@ -1,4 +1,4 @@
-"""How a command ends before its end: a mistake that is the user's to mend, or the user's wish."""
+"""How a command ends before its end: a mistake that is the user's to fix, or the user's wish."""
 
 from collections.abc import Callable
 

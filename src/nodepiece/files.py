@@ -1,4 +1,4 @@
-"""Writing to disk so that a reader never meets half a file or half a folder."""
+"""Atomic writes: a reader never sees half a file or half a folder."""
 
 import ctypes
 import errno
@@ -65,7 +65,7 @@ def atomic_folder(target: Path, *, marker: str) -> Iterator[Path]:
 
 @contextmanager
 def staged_folder(target: Path) -> Iterator[Path]:
-    """The same for who holds the lock and has looked at `target`."""
+    """A folder to fill, which then takes the place of `target`; the caller holds its lock."""
     partial = temporary_sibling(target)
     partial.mkdir()
     try:

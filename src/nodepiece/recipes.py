@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nodepiece.errors import InputError
+from nodepiece.renamed import current_settings
 
 Table = dict[str, Any]
 PURPOSES = {
@@ -152,7 +153,7 @@ def merge(below: Table, above: Table) -> Table:
 
 def _read_file(path: Path) -> Table:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return current_settings(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not valid TOML: {error}") from error
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""An experiment: every knob of every stage in one frozen record, read from TOML."""
+"""An experiment: every setting of every stage in one frozen record, read from TOML."""
 
 import json
 import math
@@ -18,6 +18,7 @@ from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError, SettingError
 from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.recipes import Table, merge, read_settings
+from nodepiece.renamed import current_settings
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.settings import TrainingSettings
 
@@ -49,11 +50,11 @@ class Experiment:
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
 
     def __post_init__(self) -> None:
-        for knob in fields(self):
-            record, value = knob.default_factory, getattr(self, knob.name)
+        for key in fields(self):
+            record, value = key.default_factory, getattr(self, key.name)
             if isinstance(record, type) and not isinstance(value, record):
                 raise InputError(
-                    f"{knob.name} must be {record.__name__}(...), got {value!r}; to change some "
+                    f"{key.name} must be {record.__name__}(...), got {value!r}; to change some "
                     f"settings of an experiment by name, load it with overrides"
                 )
         if self.task not in TASKS:
@@ -158,12 +159,12 @@ def _parse_override(override: str) -> Table:
         value = text
     for part in reversed(key.strip().split(".")):
         value = {part: value}
-    return value
+    return current_settings(value, "--set")
 
 
 def _build(record: type, table: Table, source: str, path: tuple[str, ...]) -> Any:
     """A frozen settings record from a table; unknown keys and wrong types are errors."""
-    known = {knob.name for knob in fields(record)}
+    known = {key.name for key in fields(record)}
     hints = get_type_hints(record)
     values = {}
     for key, value in table.items():

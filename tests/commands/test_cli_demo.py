@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nodepiece import Experiment, load, load_experiment
-from nodepiece.commands.demo import QUESTIONS
+from nodepiece.commands.demo import QUERIES
 from nodepiece.inference.run import load_links
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def test_it_compares_three_models_answers_questions_and_leaves_a_run(nodepiece: 
     assert rows["a vector for every node"][5] == "37,532"
     assert "3,222 facts about 831 nodes" in ran.out
     assert "Europe@1" in ran.out and "shares most pieces with" in ran.out
-    for words, _ in QUESTIONS:
+    for words, _ in QUERIES:
         assert words in ran.out
     assert "nodepiece predict run --head Kenya --relation 'has language'" in ran.out
     assert "nodepiece train countries-walks" in ran.out
@@ -51,15 +51,15 @@ def test_a_run_that_is_there_is_kept(nodepiece: Nodepiece, run: Path) -> None:
     assert (run / "model.safetensors").read_bytes() == before
 
 
-@pytest.mark.parametrize("question", [question for _, question in QUESTIONS])
+@pytest.mark.parametrize("query", [query for _, query in QUERIES])
 def test_the_truth_of_every_question_is_in_the_test_facts_alone(
-    trained: Path, question: dict[str, str]
+    trained: Path, query: dict[str, str]
 ) -> None:
     run = load_links(trained)
 
-    truth = run.known(**question, splits=("test",))
+    truth = run.known(**query, splits=("test",))
     assert truth
-    assert not set(truth) & set(run.known(**question, splits=("train", "valid")))
+    assert not set(truth) & set(run.known(**query, splits=("train", "valid")))
 
 
 def test_both_models_have_about_as_many_parameters(tmp_path: Path) -> None:

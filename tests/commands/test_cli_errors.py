@@ -24,7 +24,7 @@ def last_line(ran: Outcome) -> str:
 
 
 def refused(ran: Outcome) -> str:
-    """The sentence of an outcome that is the user's to mend."""
+    """The sentence of an outcome that is the user's to fix."""
     assert ran.status == 2
     assert ran.out == ""
     assert last_line(ran).startswith("error: ")

@@ -59,8 +59,8 @@ def test_a_country_that_training_never_saw_gets_sensible_neighbours(
     )
 
     def likeliest(relation: str, top: int) -> list[str]:
-        question = ("--head", "Kenya", "--relation", relation, "--top", top, "--json")
-        answer = nodepiece("predict", "run", *question, "--facts", told)
+        query = ("--head", "Kenya", "--relation", relation, "--top", top, "--json")
+        answer = nodepiece("predict", "run", *query, "--facts", told)
         assert answer.status == 0
         return [each["name"] for each in json.loads(answer.out)["answers"]]
 
@@ -72,10 +72,10 @@ def test_a_country_that_training_never_saw_gets_sensible_neighbours(
 def test_supposed_facts_are_understood_and_not_kept(
     nodepiece: Nodepiece, trained: Path, facts: Path
 ) -> None:
-    question = ("--head", "Ruritania", "--relation", "borders")
-    ran = nodepiece("predict", trained, *question, "--facts", facts, "--include-known")
+    query = ("--head", "Ruritania", "--relation", "borders")
+    ran = nodepiece("predict", trained, *query, "--facts", facts, "--include-known")
     assert ran.status == 0 and "Ruritania — borders — ?" in ran.out and "3 facts" in ran.err
-    ran = nodepiece("predict", trained, *question)
+    ran = nodepiece("predict", trained, *query)
     assert ran.status == 2 and "unknown node 'Ruritania'" in ran.err
     assert not (trained / "live").exists()
 
@@ -104,8 +104,8 @@ def test_updates_last_and_say_what_they_did(
     ran = nodepiece("update", run, "--add", facts)
     assert ran.status == 0
     assert "added 3 facts and 1 node, removed 0 facts and 0 nodes" in ran.out
-    question = ("--head", "Ruritania", "--relation", "borders", "--include-known", "--json")
-    told = json.loads(nodepiece("predict", run, *question, "--top", 900).out)["answers"]
+    query = ("--head", "Ruritania", "--relation", "borders", "--include-known", "--json")
+    told = json.loads(nodepiece("predict", run, *query, "--top", 900).out)["answers"]
     assert [answer["name"] for answer in told if answer["known"]] == ["Kenya"]
     gone = tmp_path / "gone.txt"
     gone.write_text("Kenya\n")

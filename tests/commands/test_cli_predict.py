@@ -1,4 +1,4 @@
-"""nodepiece predict: questions and answers by name."""
+"""nodepiece predict: queries and answers by name."""
 
 from __future__ import annotations
 

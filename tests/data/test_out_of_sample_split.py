@@ -8,7 +8,7 @@ import pytest
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.open import open_out_of_sample
 from nodepiece.data.out_of_sample import (
-    JUDGED,
+    EVALUATION_SPLITS,
     OutOfSampleDataset,
     edges_of_unseen,
     read_out_of_sample,
@@ -46,7 +46,7 @@ def test_unseen_nodes_are_in_no_fact_that_is_learned_from_and_lead_to_seen_ones(
     parts = split()
     seen = {end for head, _, tail in named(parts.train) for end in (head, tail)}
     assert not parts.unseen["valid"].keys() & parts.unseen["test"].keys()
-    for part in JUDGED:
+    for part in EVALUATION_SPLITS:
         for node, facts in parts.unseen[part].items():
             assert node not in seen and len(facts) >= 2
             for head, _, tail in facts:
@@ -57,7 +57,7 @@ def test_every_fact_goes_to_one_place_or_is_counted() -> None:
     dataset = random_dataset()
     parts, report = split_out_of_sample(dataset, 0.1, rng=np.random.default_rng(0))
     everything = named(KnowledgeGraph(dataset.all_triples(), 200, 3, Names.of(NODES, RELATIONS)))
-    judged = [set().union(*parts.unseen[part].values()) for part in JUDGED]
+    judged = [set().union(*parts.unseen[part].values()) for part in EVALUATION_SPLITS]
     places = [named(parts.train), *judged]
     assert sum(map(len, places)) == len(set().union(*places)) and set().union(*places) <= everything
     assert report.num_train == len(places[0]) == parts.train.num_triples

@@ -134,7 +134,7 @@ def test_a_quoted_csv_cell_may_hold_commas_quotes_and_line_ends(tmp_path: Path) 
 def test_a_line_with_too_few_columns_is_named(tmp_path: Path) -> None:
     lines = ["Paris\tcapital_of\tFrance"] * 3040 + ["Berlin\tcapital_of", "x"]
     assert complaint(written(tmp_path, "\n".join(lines))).startswith(
-        r"line 3,041: expected 3 columns separated by tabs, got 2: 'Berlin\tcapital_of'; mend"
+        r"line 3,041: expected 3 columns separated by tabs, got 2: 'Berlin\tcapital_of'; fix"
     )
 
 

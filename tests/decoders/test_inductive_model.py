@@ -10,7 +10,7 @@ from torch import Tensor
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.decoders.walks import LOG_FLOOR, PLAIN_FLOOR, Walks, WalkSettings
-from nodepiece.encoders.edge_products import ends_of
+from nodepiece.encoders.edge_products import build_edge_index
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
 from nodepiece.encoders.mlp import MLPEncoder
@@ -42,7 +42,7 @@ def model(kind: str = "mlp", *, walk_steps: int = 0, layers: int = 2) -> Inducti
 
 def view(made: InductiveModel, graph: KnowledgeGraph = GRAPH) -> GraphView:
     table = tokenize_by_relations(graph, SETTINGS, 2, rng=np.random.default_rng(0))
-    return made.look_at(graph, table)
+    return made.view(graph, table)
 
 
 @pytest.mark.parametrize("kind", ["mlp", "transformer", "gated-sum"])
@@ -53,7 +53,7 @@ def test_hidden_facts_are_as_if_they_were_not_there(kind: str, walk_steps: int) 
     hidden = torch.tensor([2, 9])  # 0 --a--> 3, and the inverse of 4 --b--> 0
     without = view(made, KnowledgeGraph(FACTS[[0, 1, 3]], 5, 2))
 
-    found = made.encode(whole, whole.weights_without(hidden))
+    found = made.encode(whole, whole.edge_mask_without(hidden))
     expected = made.encode(without)
 
     torch.testing.assert_close(found.nodes, expected.nodes)
@@ -170,11 +170,11 @@ def test_walks_are_what_a_walker_finds_step_by_step(
     if is_hidden:
         weight[[1, 6]] = 0
     heads, asked = torch.tensor([0, 4, 0]), torch.tensor([1, 0, 2])
-    found = walks(heads, asked, relations, ends_of(edges, 5, 4), weight)
+    found = walks(heads, asked, relations, build_edge_index(edges, 5, 4), weight)
 
     visible = edges[weight > 0]
-    for row, (head, question) in enumerate(zip(heads.tolist(), asked.tolist(), strict=True)):
-        query = relations[question]
+    for row, (head, query_relation) in enumerate(zip(heads.tolist(), asked.tolist(), strict=True)):
+        query = relations[query_relation]
         chance = torch.zeros(5)
         chance[head] = 1
         reached = torch.zeros(5)
@@ -197,6 +197,6 @@ def test_walks_are_what_a_walker_finds_step_by_step(
             expected += (1 + plain) * (chances + PLAIN_FLOOR).log() + out * (chances == 0)
         for node in range(5):
             around = visible[visible[:, 0] == node]
-            is_answer = around[:, 1] == (question + 2) % 4
+            is_answer = around[:, 1] == (query_relation + 2) % 4
             expected[node] += answers * is_answer.sum().log1p() + degrees * np.log1p(len(around))
         torch.testing.assert_close(found[row], expected)

@@ -66,19 +66,19 @@ def test_walks_add_to_the_scores_of_vectors() -> None:
     assert scores.shape == (3, NUM_NODES)
 
 
-def test_the_weight_of_walks_counts_after_training_only() -> None:
+def test_the_coefficient_of_walks_counts_after_training_only() -> None:
     model = link_model("complex", walks=2)
     assert model.walks is not None
-    plain, model.walks.weight = model.walk(HEADS, RELATIONS), 2.5
+    plain, model.walks.coefficient = model.walk(HEADS, RELATIONS), 2.5
     assert torch.equal(model.train().walk(HEADS, RELATIONS), plain)
     torch.testing.assert_close(model.eval().walk(HEADS, RELATIONS), 2.5 * plain)
 
 
 def test_walks_that_cannot_be_are_refused() -> None:
-    with pytest.raises(InputError, match=r"walks\.weight must be 0 or more, got nan"):
-        WalkSettings(2, weight=float("nan"))
+    with pytest.raises(InputError, match=r"walks\.coefficient must be 0 or more, got nan"):
+        WalkSettings(2, coefficient=float("nan"))
     with pytest.raises(InputError, match=r"leave walks\.vectors_alone out"):
-        WalkSettings(2, apart=True, vectors_alone=0.5)
+        WalkSettings(2, separate_losses=True, vectors_alone=0.5)
 
 
 def test_nothing_is_heard_along_an_edge_that_is_hidden() -> None:

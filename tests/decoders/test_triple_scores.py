@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nodepiece.decoders import against_all
+from nodepiece.decoders import pairwise_distances
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.errors import InputError
 
@@ -38,7 +38,7 @@ def assert_same_values_and_gradients(
 def test_all_tails_at_once_agree_with_one_at_a_time(
     name: str, chunk_cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(against_all.CHUNK_CELLS, "cpu", chunk_cells)
+    monkeypatch.setitem(pairwise_distances.CHUNK_CELLS, "cpu", chunk_cells)
     decoder = DECODERS[name]
     head, nodes = vectors(BATCH, DIM, seed=0), vectors(NUM_NODES, DIM, seed=1)
     relation = vectors(BATCH, decoder.relation_dim(DIM), seed=2)
@@ -122,8 +122,8 @@ def test_distances_are_the_same_whether_a_gradient_is_wanted_or_not() -> None:
     generator = torch.Generator().manual_seed(0)
     queries, points = torch.randn(7, DIM, generator=generator), torch.randn(9, DIM)
     with torch.no_grad():
-        found = against_all.negative_distances(queries, points)
-    torch.testing.assert_close(found, against_all.negative_distances(queries, points))
+        found = pairwise_distances.negative_distances(queries, points)
+    torch.testing.assert_close(found, pairwise_distances.negative_distances(queries, points))
 
 
 @pytest.mark.parametrize("name", ["rotate", "rotate-and-scale"])

@@ -1,4 +1,4 @@
-"""Walks question by question against matrices, and against the steps that a GPU takes."""
+"""Walks query by query against matrices, and against the steps that a GPU takes."""
 
 import numba
 import torch
@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nodepiece.decoders.walk_ground import Ground, OwnEdges
+from nodepiece.decoders.walk_graph import QueryEdges, WalkGraph
 from nodepiece.decoders.walks_cpu import can_walk, walk
-from nodepiece.encoders.edge_products import ends_of
+from nodepiece.encoders.edge_products import build_edge_index
 
 NUM_NODES, NUM_RELATIONS, NUM_STEPS = 6, 4, 3
 few = settings(max_examples=60, deadline=None)
@@ -29,14 +29,14 @@ def numbers(heads: Tensor) -> tuple[Tensor, Tensor]:
     return preferences.requires_grad_(), mix.requires_grad_()
 
 
-def ground_of(edges: Tensor, heads: Tensor) -> Ground:
+def ground_of(edges: Tensor, heads: Tensor) -> WalkGraph:
     """Every fourth edge is hidden."""
     weight = (torch.arange(len(edges)) % 4 != 3).double()
-    return Ground(ends_of(edges, NUM_NODES, NUM_RELATIONS), weight, len(heads))
+    return WalkGraph(build_edge_index(edges, NUM_NODES, NUM_RELATIONS), weight, len(heads))
 
 
 def slow_walk(heads: Tensor, preferences: Tensor, mix: Tensor, edges: Tensor) -> Tensor:
-    """By a matrix for every question and step."""
+    """By a matrix for every query and step."""
     visible = [edge for index, edge in enumerate(edges.tolist()) if index % 4 != 3]
     degree = [max(1, sum(head == node for head, _, _ in visible)) for node in range(NUM_NODES)]
     columns = []
@@ -59,12 +59,15 @@ def slow_walk(heads: Tensor, preferences: Tensor, mix: Tensor, edges: Tensor) ->
 @given(some_edges, some_heads)
 def test_walks_are_products_of_matrices_and_so_are_gradients(edges: Tensor, heads: Tensor) -> None:
     preferences, mix = numbers(heads)
-    ground = ground_of(edges, heads)
-    assert can_walk(preferences, mix, ground)
+    walk_graph = ground_of(edges, heads)
+    assert can_walk(preferences, mix, walk_graph)
     slopes = torch.arange(NUM_NODES * len(heads)).view(NUM_NODES, -1).double() - 3
     expected = slow_walk(heads, preferences, mix, edges)
     wanted = torch.autograd.grad((expected * slopes).sum(), (preferences, mix), allow_unused=True)
-    for found in (walk(heads, preferences, mix, ground), ground.walk(heads, preferences, mix)):
+    for found in (
+        walk(heads, preferences, mix, walk_graph),
+        walk_graph.walk(heads, preferences, mix),
+    ):
         torch.testing.assert_close(found, expected)
         gradients = torch.autograd.grad((found * slopes).sum(), (preferences, mix))
         for gradient, other in zip(gradients, wanted, strict=True):
@@ -84,8 +87,10 @@ def test_one_thread_and_two_give_the_same_bytes() -> None:
         numba.set_num_threads(num_threads)
         try:
             preferences, mix = (each.detach().float().requires_grad_() for each in numbers(heads))
-            ground = Ground(ends_of(edges, 50, NUM_RELATIONS), torch.ones(200), len(heads))
-            total = walk(heads, preferences, mix, ground)
+            walk_graph = WalkGraph(
+                build_edge_index(edges, 50, NUM_RELATIONS), torch.ones(200), len(heads)
+            )
+            total = walk(heads, preferences, mix, walk_graph)
             found.append((total, *torch.autograd.grad(total.log1p().sum(), (preferences, mix))))
         finally:
             numba.set_num_threads(before)
@@ -95,10 +100,12 @@ def test_one_thread_and_two_give_the_same_bytes() -> None:
 def test_edges_of_single_questions_and_short_numbers_take_the_other_way() -> None:
     heads = torch.tensor([0])
     preferences, mix = numbers(heads)
-    ground = ground_of(torch.tensor([[0, 0, 1]]), heads)
-    assert can_walk(preferences, mix, ground)
-    assert not can_walk(preferences.bfloat16(), mix.bfloat16(), ground)
-    assert not can_walk(preferences, mix.float(), ground)
+    walk_graph = ground_of(torch.tensor([[0, 0, 1]]), heads)
+    assert can_walk(preferences, mix, walk_graph)
+    assert not can_walk(preferences.bfloat16(), mix.bfloat16(), walk_graph)
+    assert not can_walk(preferences, mix.float(), walk_graph)
     none = torch.empty(0, dtype=torch.int64)
-    own = Ground(ground.ends, ground.weight, 1, OwnEdges(none, none, none, none))
+    own = WalkGraph(
+        walk_graph.edge_index, walk_graph.edge_mask, 1, QueryEdges(none, none, none, none)
+    )
     assert not can_walk(preferences, mix, own)

@@ -35,7 +35,7 @@ def slow_layer(
     seen = [(edge, w) for edge, w in zip(edges, weight, strict=True) if w > 0]
     direct = [(edge, w) for edge, w in seen if edge[1] < num_direct]
     inverse = [(edge, w) for edge, w in seen if edge[1] >= num_direct]
-    heard = [
+    aggregated = [
         torch.stack(
             [hear(layer, nodes, relations, part, matrix, node) for node in range(len(nodes))]
         )
@@ -47,11 +47,11 @@ def slow_layer(
     if layer.condense is not None:
         scaled = [
             scale(statistics, part)
-            for statistics, part in zip(heard, (direct, inverse), strict=True)
+            for statistics, part in zip(aggregated, (direct, inverse), strict=True)
         ]
         both = (scaled[0] + scaled[1]) @ layer.condense.weight.T + layer.condense.bias
     else:
-        both = heard[0] + heard[1]
+        both = aggregated[0] + aggregated[1]
     own = torch.stack([compose(layer, node, layer.loop[0]) for node in nodes]) @ layer.weight_loop
     total = (both + own) / 3
     variance, mean = torch.var_mean(total, dim=0, correction=0)

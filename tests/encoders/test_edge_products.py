@@ -12,7 +12,7 @@ from nodepiece.encoders.edge_products import (
     PRODUCTS,
     Product,
     _SumProducts,
-    ends_of,
+    build_edge_index,
     products_along,
     sum_products,
 )
@@ -71,9 +71,9 @@ def test_sums_are_those_of_a_loop_over_edges_and_so_are_gradients(
     relations = random(NUM_RELATIONS, DIM, seed=1).requires_grad_()
     weight = random(len(edges), seed=2) if is_weighted else None
     expected = slow_sums(nodes, relations, weight, edges)
-    ends = ends_of(edges, NUM_NODES, NUM_RELATIONS)
-    assert_same(sum_products(nodes, relations, weight, ends), expected, (nodes, relations))
-    edge_by_edge = _SumProducts.apply(nodes, relations, weight, ends)  # type: ignore[no-untyped-call]
+    edge_index = build_edge_index(edges, NUM_NODES, NUM_RELATIONS)
+    assert_same(sum_products(nodes, relations, weight, edge_index), expected, (nodes, relations))
+    edge_by_edge = _SumProducts.apply(nodes, relations, weight, edge_index)  # type: ignore[no-untyped-call]
     assert_same(edge_by_edge, expected, (nodes, relations))  # as a GPU does it
 
 
@@ -84,8 +84,8 @@ def test_products_along_edges_are_those_of_a_loop_and_so_are_gradients(
 ) -> None:
     nodes = random(NUM_NODES, DIM, seed=0).requires_grad_()
     relations = random(NUM_RELATIONS, DIM, seed=1).requires_grad_()
-    ends = ends_of(edges, NUM_NODES, NUM_RELATIONS)
-    found = products_along(nodes, relations, (ends.tails, ends.relations), how)
+    edge_index = build_edge_index(edges, NUM_NODES, NUM_RELATIONS)
+    found = products_along(nodes, relations, (edge_index.source, edge_index.relation), how)
     slow = [slow_product(nodes[t], relations[r], how) for _, r, t in edges.tolist()]
     expected = torch.stack([torch.zeros(DIM, dtype=torch.float64), *slow])[1:]
     assert_same(found, expected, (nodes, relations))
@@ -94,50 +94,50 @@ def test_products_along_edges_are_those_of_a_loop_and_so_are_gradients(
 @few
 @given(random_edges)
 def test_voices_are_the_distinct_pairs_of_relation_and_tail(edges: Tensor) -> None:
-    voices = ends_of(edges, NUM_NODES, NUM_RELATIONS).voices
-    pairs = list(zip(voices.relations.rows.tolist(), voices.tails.rows.tolist(), strict=True))
+    found = build_edge_index(edges, NUM_NODES, NUM_RELATIONS).pairs
+    pairs = list(zip(found.relations.rows.tolist(), found.tails.rows.tolist(), strict=True))
     assert pairs == sorted({(relation, tail) for _, relation, tail in edges.tolist()})
-    of_edges = [pairs[voice] for voice in voices.of_edges.rows.tolist()]
+    of_edges = [pairs[pair] for pair in found.of_edges.rows.tolist()]
     assert of_edges == [(relation, tail) for _, relation, tail in edges.tolist()]
 
 
 def test_one_node_with_one_number_hears_itself() -> None:
-    ends = ends_of(torch.tensor([[0, 0, 0], [0, 0, 0]]), 1, 1)
+    edge_index = build_edge_index(torch.tensor([[0, 0, 0], [0, 0, 0]]), 1, 1)
     nodes, relations = torch.tensor([[3.0]]), torch.tensor([[5.0]])
-    assert sum_products(nodes, relations, torch.tensor([1.0, 2.0]), ends).tolist() == [[45.0]]
+    assert sum_products(nodes, relations, torch.tensor([1.0, 2.0]), edge_index).tolist() == [[45.0]]
 
 
 def test_no_nodes_hear_nothing() -> None:
-    ends = ends_of(torch.zeros(0, 3, dtype=torch.int64), 0, 2)
-    assert sum_products(torch.zeros(0, 4), torch.zeros(2, 4), None, ends).shape == (0, 4)
+    edge_index = build_edge_index(torch.zeros(0, 3, dtype=torch.int64), 0, 2)
+    assert sum_products(torch.zeros(0, 4), torch.zeros(2, 4), None, edge_index).shape == (0, 4)
 
 
 def test_weights_may_lie_anywhere_and_get_no_gradient() -> None:
     edges = torch.tensor([[0, 0, 1], [1, 1, 0], [0, 1, 1]])
-    ends = ends_of(edges, 2, 2)
+    edge_index = build_edge_index(edges, 2, 2)
     nodes, relations = random(2, DIM, seed=0).requires_grad_(), random(2, DIM, seed=1)
     apart = random(3, 2, seed=2).requires_grad_()
-    found = sum_products(nodes, relations, apart[:, 1], ends)
+    found = sum_products(nodes, relations, apart[:, 1], edge_index)
     expected = slow_sums(nodes, relations, apart[:, 1].detach(), edges)
     assert_same(found, expected, (nodes,))
-    assert not sum_products(nodes.detach(), relations, apart[:, 1], ends).requires_grad
+    assert not sum_products(nodes.detach(), relations, apart[:, 1], edge_index).requires_grad
 
 
 @pytest.mark.parametrize("how", HOW)
 def test_of_two_precisions_the_finer_one_counts_and_gradients_have_their_own(how: Product) -> None:
     edges = torch.tensor([[0, 0, 1], [1, 1, 0], [0, 1, 1]])
-    ends = ends_of(edges, 2, 2)
+    edge_index = build_edge_index(edges, 2, 2)
     exact, relations = random(2, DIM, seed=0).bfloat16(), random(2, DIM, seed=1).float()
     nodes = exact.clone().requires_grad_()
     relations.requires_grad_()
-    found = products_along(nodes, relations, (ends.tails, ends.relations), how)
+    found = products_along(nodes, relations, (edge_index.source, edge_index.relation), how)
     expected = torch.stack(
         [slow_product(exact[t].float(), relations[r], how) for _, r, t in edges.tolist()]
     )
     torch.testing.assert_close(found, expected)
     of_nodes, of_relations = torch.autograd.grad(found.sum(), (nodes, relations))
     assert (of_nodes.dtype, of_relations.dtype) == (torch.bfloat16, torch.float32)
-    assert sum_products(nodes, relations, None, ends).dtype == torch.float32
+    assert sum_products(nodes, relations, None, edge_index).dtype == torch.float32
 
 
 def check_kernels() -> None:
@@ -148,7 +148,7 @@ def check_kernels() -> None:
     generator = torch.Generator().manual_seed(0)
     for dim, num_edges in ((2, 30), (6, 30), (100, 300), (600, 20), (4, 0)):
         edges = torch.randint(5, (num_edges, 3), generator=generator)
-        ends = ends_of(edges, 6, 5)
+        edge_index = build_edge_index(edges, 6, 5)
         nodes, relations = (
             torch.randn(rows, dim, generator=generator).to(device) for rows in (6, 5)
         )
@@ -156,8 +156,11 @@ def check_kernels() -> None:
         weight = torch.randn(num_edges, generator=generator).to(device)
         _, relation, tail = edges.T.contiguous().to(device)
         through = (relations, relation)
-        members, offsets = ends.heads.edges.members.to(device), ends.heads.edges.offsets.to(device)
-        owner = ends.heads.rows.to(device)
+        members, offsets = (
+            edge_index.target.edges.members.to(device),
+            edge_index.target.edges.offsets.to(device),
+        )
+        owner = edge_index.target.rows.to(device)
         for how in edge_products_cuda.NUMBER_OF:
             product = PRODUCTS[how](nodes[tail], relations[relation])
             found = edge_products_cuda.multiply_rows((nodes, tail), through, how)
@@ -186,11 +189,11 @@ def test_sums_and_gradients_on_a_gpu_are_those_of_a_cpu(dtype: torch.dtype) -> N
     weight, slope = random(len(edges), seed=2).to(dtype), random(7, 40, seed=3).to(dtype)
     found = []
     for device in ("cpu", "cuda"):
-        ends = ends_of(edges.to(device), 7, 7)
+        edge_index = build_edge_index(edges.to(device), 7, 7)
         nodes, relations = (
             random(7, 40, seed=seed).to(device, dtype).requires_grad_() for seed in (0, 1)
         )
-        sums = sum_products(nodes, relations, weight.to(device), ends)
+        sums = sum_products(nodes, relations, weight.to(device), edge_index)
         gradients = torch.autograd.grad((sums * slope.to(device)).sum(), (nodes, relations))
         found.append([part.detach().cpu() for part in (sums, *gradients)])
     tolerance = 1e-3 if dtype == torch.float32 else 1e-9

@@ -7,7 +7,7 @@ from torchmetrics.functional.classification import binary_auroc, binary_precisio
 
 from nodepiece.errors import InputError
 from nodepiece.evaluation import classification
-from nodepiece.evaluation.classification import areas_under_curves, judge_classes
+from nodepiece.evaluation.classification import areas_under_curves, classification_report
 
 
 def random_case(seed: int, *, num_values: int) -> tuple[Tensor, Tensor]:
@@ -45,7 +45,7 @@ def test_areas_worked_out_by_hand() -> None:
 def test_a_class_that_all_or_no_nodes_have_does_not_count() -> None:
     scores = torch.tensor([[0.9, 0.1, 0.5], [0.1, 0.9, 0.5]])
     labels = torch.tensor([[True, True, False], [False, True, False]])
-    report = judge_classes(scores, labels)
+    report = classification_report(scores, labels)
     assert (
         report.roc_auc[0] == 1 and math.isnan(report.roc_auc[1]) and math.isnan(report.roc_auc[2])
     )
@@ -55,19 +55,19 @@ def test_a_class_that_all_or_no_nodes_have_does_not_count() -> None:
 
 
 def test_areas_that_no_class_has_are_left_out() -> None:
-    report = judge_classes(torch.tensor([[0.9], [0.2]]), torch.tensor([[True], [True]]))
+    report = classification_report(torch.tensor([[0.9], [0.2]]), torch.tensor([[True], [True]]))
     assert report.scores() == {"hard_accuracy": 0.5}
 
 
 def test_hard_accuracy_wants_every_class_of_a_node_right() -> None:
     labels = torch.tensor([[True, False], [True, False], [False, True], [False, False]])
     scores = torch.tensor([[0.6, 0.4], [0.6, 0.6], [0.4, 0.9], [0.5, 0.2]])  # 0.5 is not above it
-    assert judge_classes(scores, labels).hard_accuracy == 3 / 4
+    assert classification_report(scores, labels).hard_accuracy == 3 / 4
 
 
 def test_scores_that_are_all_alike_are_a_coin_toss() -> None:
     _, labels = random_case(0, num_values=3)
-    report = judge_classes(torch.full((40, 7), 0.25), labels)
+    report = classification_report(torch.full((40, 7), 0.25), labels)
     assert report.scores()["roc_auc"] == 0.5
     share = labels.double().mean(dim=0)
     assert report.scores()["prc_auc"] == pytest.approx(float(((1 + share) / 2).mean()))
@@ -77,20 +77,20 @@ def test_classes_judged_a_few_at_a_time_are_judged_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scores, labels = random_case(1, num_values=10)
-    whole = judge_classes(scores, labels)
+    whole = classification_report(scores, labels)
     monkeypatch.setattr(classification, "CELLS_AT_ONCE", 90)  # two classes of forty nodes
-    parts = judge_classes(scores, labels)
+    parts = classification_report(scores, labels)
     assert parts.roc_auc.tolist() == pytest.approx(whole.roc_auc.tolist())
     assert parts.prc_auc.tolist() == pytest.approx(whole.prc_auc.tolist())
 
 
 def test_nan_is_an_error() -> None:
     with pytest.raises(InputError, match="NaN"):
-        judge_classes(torch.tensor([[torch.nan]]), torch.tensor([[True]]))
+        classification_report(torch.tensor([[torch.nan]]), torch.tensor([[True]]))
 
 
 @pytest.mark.gpu
 def test_areas_on_a_gpu_are_those_on_the_cpu() -> None:
     scores, labels = random_case(2, num_values=10)
-    on_gpu = judge_classes(scores.cuda(), labels.cuda())
-    assert on_gpu.scores() == pytest.approx(judge_classes(scores, labels).scores())
+    on_gpu = classification_report(scores.cuda(), labels.cuda())
+    assert on_gpu.scores() == pytest.approx(classification_report(scores, labels).scores())

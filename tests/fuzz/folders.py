@@ -60,7 +60,7 @@ def damage_some(folder: Path, rng: Random) -> None:
 
 
 def ask(run: nodepiece.Run, rng: Random) -> None:
-    """Questions that reach every array of a run."""
+    """Queries that reach every array of a run."""
     if isinstance(run, ClassRun):
         run.classify("n1")
         check_vectors(run.embed(["n1", "n2"]))

@@ -53,11 +53,11 @@ def test_every_fact_is_an_edge_of_its_head_and_an_inverse_edge_of_its_tail_in_or
 def test_components_agree_with_networkx_and_are_numbered_by_their_lowest_node(
     graph: KnowledgeGraph,
 ) -> None:
-    judge = nx.Graph()
-    judge.add_nodes_from(range(graph.num_nodes))
-    judge.add_edges_from(graph.triples[:, [0, 2]].tolist())
+    reference = nx.Graph()
+    reference.add_nodes_from(range(graph.num_nodes))
+    reference.add_edges_from(graph.triples[:, [0, 2]].tolist())
     expected = np.empty(graph.num_nodes, dtype=int)
-    for number, component in enumerate(sorted(nx.connected_components(judge), key=min)):
+    for number, component in enumerate(sorted(nx.connected_components(reference), key=min)):
         expected[list(component)] = number
     adjacency = build_adjacency(graph)
     found = components(adjacency.offsets, adjacency.neighbours)

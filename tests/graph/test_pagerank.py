@@ -55,11 +55,11 @@ def test_pagerank_solves_its_linear_system(
 @pytest.mark.parametrize("seed", range(3))
 def test_pagerank_agrees_with_networkx_on_the_graph_with_inverses(seed: int) -> None:
     graph = random_graph(200, 220, seed)
-    judge = nx.MultiDiGraph()
-    judge.add_nodes_from(range(200))
-    judge.add_edges_from((int(head), int(tail)) for head, _, tail in graph.triples)
-    judge.add_edges_from((int(tail), int(head)) for head, _, tail in graph.triples)
-    expected = nx.pagerank(judge, alpha=0.85, tol=1e-12, max_iter=1000)
+    reference = nx.MultiDiGraph()
+    reference.add_nodes_from(range(200))
+    reference.add_edges_from((int(head), int(tail)) for head, _, tail in graph.triples)
+    reference.add_edges_from((int(tail), int(head)) for head, _, tail in graph.triples)
+    expected = nx.pagerank(reference, alpha=0.85, tol=1e-12, max_iter=1000)
     rank = pagerank(build_adjacency(graph))
     np.testing.assert_allclose(rank, [expected[node] for node in range(200)], atol=1e-7)
 

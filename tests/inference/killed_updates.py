@@ -19,22 +19,22 @@ import numpy as np
 import torch
 from tests.inference.fresh_vectors import facts_of, fresh_vectors
 
-from nodepiece.inference import live_store
+from nodepiece.inference import graph_updates
+from nodepiece.inference.graph_updates import UPDATES_FOLDER, has_updates
 from nodepiece.inference.links import LinkRun
-from nodepiece.inference.live_store import LIVE, has_live
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import update_run
 
 
 def update_without_end(run: LinkRun) -> None:
     while True:
-        number = 1 if run.live is None else run.live.state.number + 1
+        number = 1 if run.updates is None else run.updates.state.number + 1
         gone = [f"new {number - 1}"] if number > 1 else []
         update_run(run, add=[(f"new {number}", "lives in", "town 1")], remove_nodes=gone)
 
 
 def check(run: LinkRun, trained: set[tuple[str, str, str]]) -> int:
-    number = 0 if run.live is None else run.live.state.number
+    number = 0 if run.updates is None else run.updates.state.number
     expected = trained | ({(f"new {number}", "lives in", "town 1")} if number else set())
     assert facts_of(run) == expected
     assert run.dataset.num_nodes == 44 + number
@@ -47,8 +47,8 @@ def seconds_of_six_updates(folder: Path) -> float:
     """On this machine, the laying out and a folding included, once all kernels are loaded."""
     run = load_links(folder)
     update_run(run, add=[("new 0", "lives in", "town 1")])
-    shutil.rmtree(folder / LIVE)
-    run.look_again()
+    shutil.rmtree(folder / UPDATES_FOLDER)
+    run.refresh()
     start = time.perf_counter()
     for n in range(6):
         update_run(run, add=[(f"new {n}", "lives in", "town 1")])
@@ -56,7 +56,7 @@ def seconds_of_six_updates(folder: Path) -> float:
 
 
 def main(folder: Path, num_rounds: int) -> None:
-    live_store.FOLD_AFTER = 4
+    graph_updates.COMPACT_AFTER = 4
     torch.set_num_threads(1)
     run = load_links(folder)
     trained = facts_of(run)
@@ -76,7 +76,7 @@ def main(folder: Path, num_rounds: int) -> None:
         run = load_links(folder)
         numbers.append(check(run, trained))
     assert numbers == sorted(numbers)
-    bases = [path.name for path in (folder / "live").glob("base-*")] if has_live(folder) else []
+    bases = [path.name for path in (folder / "live").glob("base-*")] if has_updates(folder) else []
     sys.stdout.write(f"{numbers[-1]} {len(set(numbers))} {max(bases, default='none')}")
 
 

@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from tests.tasks.couples import couples, experiment
 
 from nodepiece.errors import InputError
-from nodepiece.inference.live_store import LIVE
+from nodepiece.inference.graph_updates import UPDATES_FOLDER
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import update_run
 from nodepiece.tasks.link_prediction import LinkPrediction
@@ -110,7 +110,7 @@ def test_facts_outside_the_graph_are_refused(folder: Path, split: str, value: in
 
 
 def test_tokens_of_a_damaged_base_are_refused_before_they_are_used(updated: Path) -> None:
-    (base,) = (updated / LIVE).glob("base-*")
+    (base,) = (updated / UPDATES_FOLDER).glob("base-*")
     put_into(base / "tokens" / "anchors.npy", -2_000_000_000)
     with pytest.raises(InputError, match="-2,000,000,000 is among the anchors"):
         load_links(updated).with_facts(FACT)
@@ -118,7 +118,7 @@ def test_tokens_of_a_damaged_base_are_refused_before_they_are_used(updated: Path
 
 @pytest.mark.parametrize("value", [-1, 2_000_000_000])
 def test_facts_of_a_damaged_base_are_refused(updated: Path, value: int) -> None:
-    (base,) = (updated / LIVE).glob("base-*")
+    (base,) = (updated / UPDATES_FOLDER).glob("base-*")
     put_into(base / "facts.npy", value)
     with pytest.raises(InputError, match="outside the graph"):
         load_links(updated).predict(head="person 0", relation="lives in")
@@ -126,7 +126,7 @@ def test_facts_of_a_damaged_base_are_refused(updated: Path, value: int) -> None:
 
 @pytest.mark.parametrize("name", ["facts", "present", "vectors"])
 def test_arrays_of_another_shape_are_refused(updated: Path, name: str) -> None:
-    (base,) = (updated / LIVE).glob("base-*")
+    (base,) = (updated / UPDATES_FOLDER).glob("base-*")
     np.save(base / f"{name}.npy", np.load(base / f"{name}.npy")[:-1].astype(np.float64))
     with pytest.raises(InputError, match=rf"base-0000.* is damaged \({name}.npy is"):
         load_links(updated)
@@ -136,7 +136,7 @@ def test_arrays_of_another_shape_are_refused(updated: Path, name: str) -> None:
     "name", ["added", "nodes", "anchors", "distances", "relations", "vector_nodes"]
 )
 def test_ids_in_a_damaged_batch_are_refused(updated: Path, name: str) -> None:
-    path = updated / LIVE / "000002.safetensors"
+    path = updated / UPDATES_FOLDER / "000002.safetensors"
     with safe_open(path, framework="numpy") as file:
         metadata = file.metadata()
         arrays = {key: file.get_tensor(key).copy() for key in file.keys()}  # noqa: SIM118

@@ -12,8 +12,8 @@ from tests.tasks.couples import couples, experiment
 
 from nodepiece.errors import InputError
 from nodepiece.inference import run as opening
+from nodepiece.inference.graph_updates import UPDATES_FOLDER
 from nodepiece.inference.links import LinkRun
-from nodepiece.inference.live_store import LIVE
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import keep_vectors, update_run
 from nodepiece.tasks.link_prediction import LinkPrediction
@@ -62,7 +62,7 @@ def test_an_update_of_a_run_that_was_replaced_is_refused_and_writes_nothing(
     before = files_in(folder)
     with pytest.raises(InputError, match=r"were replaced since it was opened; open it again"):
         write(run)
-    assert files_in(folder) == before and not (folder / LIVE).exists()
+    assert files_in(folder) == before and not (folder / UPDATES_FOLDER).exists()
 
 
 @pytest.mark.parametrize("is_updated", [False, True])

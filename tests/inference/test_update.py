@@ -14,9 +14,9 @@ from tests.tasks.couples import couples, experiment
 
 from nodepiece.errors import InputError
 from nodepiece.files import partial_prefix
-from nodepiece.inference import live_store
+from nodepiece.inference import graph_updates
+from nodepiece.inference.graph_updates import UPDATES_FOLDER, write_lock
 from nodepiece.inference.links import LinkRun
-from nodepiece.inference.live_store import LIVE, writing
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import Updated, keep_vectors, update_run
 from nodepiece.tasks.link_prediction import LinkPrediction
@@ -94,7 +94,7 @@ def test_who_has_opened_a_run_keeps_what_was_opened(run: LinkRun) -> None:
     update_run(run, remove_nodes=["Ida"], add=[("person 0", "lives in", "town 3")])
     assert reader.known(head="Ida", relation="lives in") == ["town 1"]
     assert torch.equal(reader.vectors, before)
-    reader.look_again()
+    reader.refresh()
     assert reader.known(head="Ida", relation="lives in") == []
 
 
@@ -113,7 +113,7 @@ def test_a_removed_node_is_no_answer_and_comes_back_with_a_fact(run: LinkRun) ->
 def test_batches_are_folded_into_a_new_base_and_nothing_is_lost(
     run: LinkRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_store, "FOLD_AFTER", 3)
+    monkeypatch.setattr(graph_updates, "COMPACT_AFTER", 3)
     reader = None
     for n in range(8):
         update_run(
@@ -122,12 +122,12 @@ def test_batches_are_folded_into_a_new_base_and_nothing_is_lost(
         reader = reader or load_links(run.folder)
     assert reader is not None and reader.known(head="new 0", relation="lives in") == ["town 0"]
     opened = load_links(run.folder)
-    assert opened.live is not None
-    assert opened.live.state.number == 8 and len(opened.live.state.batches) < 3
+    assert opened.updates is not None
+    assert opened.updates.state.number == 8 and len(opened.updates.state.batches) < 3
     assert facts_of(opened) == facts_of(run)
     assert np.count_nonzero(~opened.is_present) == 8
     assert_fresh(opened)
-    assert len(list((run.folder / LIVE).glob("base-*"))) == 1
+    assert len(list((run.folder / UPDATES_FOLDER).glob("base-*"))) == 1
 
 
 def test_facts_may_be_supposed_on_top_of_an_update(run: LinkRun) -> None:
@@ -143,7 +143,7 @@ def test_evaluation_is_of_the_run_as_it_was_trained(run: LinkRun) -> None:
 
 
 def test_a_second_writer_is_refused(run: LinkRun) -> None:
-    with writing(run.folder), pytest.raises(InputError, match=r"another update .* is under way"):
+    with write_lock(run.folder), pytest.raises(InputError, match=r"another update .* is under way"):
         update_run(run, add=NEWCOMERS)
     update_run(run, add=NEWCOMERS)
 
@@ -168,7 +168,7 @@ def test_a_batch_that_cannot_be_written_did_not_happen(
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("nodepiece.inference.live_batch.save_file", fail)
+        patch.setattr("nodepiece.inference.graph_update.save_file", fail)
         with pytest.raises(OSError, match="no space"):
             update_run(run, add=[("Kim", "lives in", "town 1")])
     assert facts_of(run) == before
@@ -199,7 +199,7 @@ def test_a_batch_that_comes_to_nothing_leaves_no_trace(run: LinkRun) -> None:
     known = min(facts_of(run))
     updated = update_run(run, add=[known], remove=[("person 0", "married to", "town 0")])
     assert updated == Updated(0, 0, 0, 0, 1, 1, 0, 0)
-    assert run.live is None and not list((run.folder / LIVE).glob("base-*"))
+    assert run.updates is None and not list((run.folder / UPDATES_FOLDER).glob("base-*"))
 
 
 def test_a_node_without_facts_comes_goes_and_comes_back(run: LinkRun) -> None:
@@ -214,13 +214,13 @@ def test_a_node_without_facts_comes_goes_and_comes_back(run: LinkRun) -> None:
 def test_a_run_with_supposed_facts_cannot_be_updated(run: LinkRun) -> None:
     with pytest.raises(InputError, match="update the run itself"):
         update_run(run.with_facts(NEWCOMERS), add=[("Kim", "lives in", "town 1")])
-    assert not (run.folder / LIVE).exists()
+    assert not (run.folder / UPDATES_FOLDER).exists()
 
 
 def test_whoever_removes_all_updates_starts_anew(run: LinkRun) -> None:
     before = facts_of(run)
     update_run(run, add=NEWCOMERS)
-    shutil.rmtree(run.folder / LIVE)
+    shutil.rmtree(run.folder / UPDATES_FOLDER)
     update_run(run, add=[("Kim", "lives in", "town 1")])
     for answering in (run, load_links(run.folder)):
         assert facts_of(answering) == before | {("Kim", "lives in", "town 1")}
@@ -233,27 +233,27 @@ def test_what_a_killed_folding_left_goes_with_the_next_one(
     update_run(run, add=NEWCOMERS)
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    prefix = partial_prefix(run.folder / LIVE / "base-000001")
-    (run.folder / LIVE / f"{prefix}{ended.pid}-0123abcd").mkdir()
-    monkeypatch.setattr(live_store, "FOLD_AFTER", 1)
+    prefix = partial_prefix(run.folder / UPDATES_FOLDER / "base-000001")
+    (run.folder / UPDATES_FOLDER / f"{prefix}{ended.pid}-0123abcd").mkdir()
+    monkeypatch.setattr(graph_updates, "COMPACT_AFTER", 1)
     update_run(run, add=[("Kim", "lives in", "town 1")])
-    left = sorted(path.name for path in (run.folder / LIVE).iterdir())
+    left = sorted(path.name for path in (run.folder / UPDATES_FOLDER).iterdir())
     assert left == ["base-000002", "lock"]
 
 
 def test_vectors_of_other_weights_are_refused(run: LinkRun) -> None:
     update_run(run, add=NEWCOMERS)
-    (base,) = (run.folder / LIVE).glob("base-*")
+    (base,) = (run.folder / UPDATES_FOLDER).glob("base-*")
     header = json.loads((base / "live.json").read_text()) | {"model_sha256": "0" * 64}
     (base / "live.json").write_text(json.dumps(header))
     with pytest.raises(InputError, match="vectors of other weights"):
-        run.look_again()
+        run.refresh()
 
 
 def test_a_missing_batch_is_named(run: LinkRun) -> None:
     for n in range(3):
         update_run(run, add=[(f"new {n}", "lives in", "town 1")])
-    (run.folder / LIVE / "000002.safetensors").unlink()
+    (run.folder / UPDATES_FOLDER / "000002.safetensors").unlink()
     with pytest.raises(InputError, match="lacks batch 2"):
         load_links(run.folder)
 
@@ -261,7 +261,7 @@ def test_a_missing_batch_is_named(run: LinkRun) -> None:
 @pytest.mark.parametrize("name", ["vectors.npy", "facts.npy", "present.npy", "live.json"])
 def test_a_damaged_base_is_named_and_what_to_do_is_said(run: LinkRun, name: str) -> None:
     update_run(run, add=NEWCOMERS)
-    (base,) = (run.folder / LIVE).glob("base-*")
+    (base,) = (run.folder / UPDATES_FOLDER).glob("base-*")
     content = (base / name).read_bytes()
     for damage in (content[: len(content) // 2], b""):
         (base / name).write_bytes(damage)

@@ -155,9 +155,9 @@ def test_another_graph_is_asked_about_with_the_same_weights(trained: Path) -> No
     assert there.predict(head="ann", relation="citizen of", top=1)[0].name == "italy"
     assert there.predict(relation="citizen of", tail="norway", top=1)[0].name == "bob"
     assert there.known(head="ann", relation="lives in") == ["rome"]
-    for judge in (there.evaluate, there.evaluate_baseline):  # not by the facts of another graph
+    for evaluate in (there.evaluate, there.evaluate_baseline):  # not by the facts of another graph
         with pytest.raises(InputError, match="has no test facts"):
-            judge("test")
+            evaluate("test")
 
 
 def test_the_inference_graph_given_once_more_gives_the_same_answers(trained: Path) -> None:

@@ -12,14 +12,14 @@ from tests.tasks.newcomers import UNSEEN, lookup, settings, task, walking
 
 from nodepiece.data.out_of_sample import OutOfSampleDataset, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.row_vectors import averages_without_one, neighbour_sums
+from nodepiece.decoders.unseen_nodes import averages_without_one, neighbour_sums
 from nodepiece.decoders.walks import WalkSettings
-from nodepiece.encoders.edge_products import ends_of
+from nodepiece.encoders.edge_products import build_edge_index
 from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
-from nodepiece.inference.facts import Question
+from nodepiece.inference.facts import Query
 from nodepiece.inference.run import load_links
 from nodepiece.settings import Experiment
 from nodepiece.tasks.out_of_sample import OutOfSample
@@ -70,7 +70,7 @@ def test_ranks_are_those_of_a_node_known_by_its_other_facts(
             scores = scored.detach().numpy()
             if chosen.walks.steps:  # as when asked by name: the node is in the graph
                 there = run_of.with_facts(others)
-                asked = Question(there.dataset.names.node_id(node), relation, asks_relation=False)
+                asked = Query(there.dataset.names.node_id(node), relation, is_relation_query=False)
                 scores = scores + there.snapshot._walk(asked).detach().numpy()[0, : len(scores)]
             target = names.node_id(tail if asks_tail else head)
             known = {
@@ -141,18 +141,18 @@ def test_walks_of_an_epoch_go_along_all_but_what_is_learned_from(tmp_path: Path)
     table = make_tokens(opened.experiment, opened.graph, tmp_path)
     model = opened.build_model(table)
     trainer = opened.make_trainer(model, generator=torch.Generator().manual_seed(0))
-    visible = model.visible
-    assert visible is not None and "visible" not in model.state_dict()
+    visible = model.edge_mask
+    assert visible is not None and "edge_mask" not in model.state_dict()
     for epoch in range(2):
         opened.before_epoch(model, table, epoch, generator=trainer.generator)
         trainer.batches.start_epoch(generator=trainer.generator)
         learned = set()
         for step in range(trainer.batches.num_batches):
             batch = trainer.batches.take(torch.tensor([step]))
-            (rows, tails), is_there = batch.answers.long(), batch.weight > 0
+            (rows, tails), is_there = batch.answers.long(), batch.sample_weight > 0
             ends = (batch.heads[rows], batch.relations[rows], tails)
             learned |= set(map(tuple, torch.stack(ends, dim=1)[is_there].tolist()))
-        assert model.visible is visible  # where a recorded step looks
+        assert model.edge_mask is visible  # where a recorded step looks
         for edge, weight in zip(with_inverses(opened.graph).tolist(), visible, strict=True):
             assert weight == (tuple(edge) not in learned)
 
@@ -176,7 +176,7 @@ def test_sums_over_neighbours_are_those_of_the_edges() -> None:
     expected = torch.zeros_like(vectors)
     for head, relation, tail in edges.tolist():
         expected[head] += vectors[tail] * relations[relation]
-    sums = neighbour_sums(vectors, relations, ends_of(edges, graph.num_nodes, 4))
+    sums = neighbour_sums(vectors, relations, build_edge_index(edges, graph.num_nodes, 4))
     torch.testing.assert_close(sums, expected)
 
 

@@ -30,7 +30,7 @@ from nodepiece.tasks.plan import (
 )
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
-from nodepiece.tasks.trial import count_steps, seconds_a_step, seconds_to_rank, try_out
+from nodepiece.tasks.timing import count_steps, estimate_duration, seconds_a_step, seconds_to_rank
 from nodepiece.training.batches import QueryBatches
 
 EXPERIMENT = experiment(epochs=1)
@@ -80,7 +80,7 @@ def test_parameters_are_those_of_the_run(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_steps_of_every_task_are_timed(name: str) -> None:
-    duration = try_out(read_subject(TASKS[name]), CPU, rng=np.random.default_rng(0))
+    duration = estimate_duration(read_subject(TASKS[name]), CPU, rng=np.random.default_rng(0))
     assert duration.step > 0
     assert duration.num_steps >= TASKS[name].experiment.training.epochs
 
@@ -173,11 +173,11 @@ def test_the_number_of_steps_is_that_of_the_batches(loss: str) -> None:
 def test_a_trial_times_every_stage(
     loss: str, is_shallow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodepiece.tasks.trial.TRIAL_NODES", 300)
+    monkeypatch.setattr("nodepiece.tasks.timing.TIMING_NODES", 300)
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3, num_test_facts=10)
     chosen = with_encoder("lookup") if is_shallow else EXPERIMENT
     chosen = replace(chosen, training=replace(chosen.training, loss=loss))
-    duration = try_out(assumed_subject(chosen, sizes), CPU, rng=np.random.default_rng(0))
+    duration = estimate_duration(assumed_subject(chosen, sizes), CPU, rng=np.random.default_rng(0))
     assert (duration.tokenizing > 0) == (not is_shallow)
     assert duration.step > 0
     assert duration.ranking is not None and duration.ranking > 0
@@ -189,9 +189,9 @@ def test_a_step_that_grows_with_the_nodes_is_prolonged_to_all_of_them(
     loss: str, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it does not, it is timed on twice as many nodes as a step has."""
-    monkeypatch.setattr("nodepiece.tasks.trial.TRIAL_NODES", 100)
+    monkeypatch.setattr("nodepiece.tasks.timing.TIMING_NODES", 100)
     monkeypatch.setattr(
-        "nodepiece.tasks.trial.time_steps",
+        "nodepiece.tasks.timing.time_steps",
         lambda subject, device: (float(subject.task.graph.num_nodes), 1),
     )
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3)
@@ -205,8 +205,8 @@ def test_a_step_that_grows_with_the_nodes_is_prolonged_to_all_of_them(
 def test_ranking_is_timed_among_the_nodes_and_facts_that_the_experiment_asks_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("nodepiece.tasks.trial.seconds_of", lambda work: (work(), 1.0)[1])
-    monkeypatch.setattr("nodepiece.tasks.trial.TRIAL_NODES", 100)
+    monkeypatch.setattr("nodepiece.tasks.timing.seconds_of", lambda work: (work(), 1.0)[1])
+    monkeypatch.setattr("nodepiece.tasks.timing.TIMING_NODES", 100)
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3, num_test_facts=64)
 
     def seconds(**evaluation: object) -> float:

@@ -13,24 +13,24 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tests.tasks.couples import couples, experiment
-from tests.tasks.together import MEANS, model_of_couples, run, sampled
+from tests.tasks.distributed_training import MEANS, model_of_couples, run, sampled
 
 from nodepiece.errors import InputError
 from nodepiece.settings import to_toml
 from nodepiece.training.batches import QueryBatch
 from nodepiece.training.distribution import Processes, own_gpu
-from nodepiece.training.objectives import loss_against_all
+from nodepiece.training.objectives import one_vs_all_loss
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `tests.tasks.together` leaves behind, and what it says."""
+    """What `tests.tasks.distributed_training` leaves behind, and what it says."""
     environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     place = tmp_path_factory.mktemp("together")
     write_experiment(place)
-    command = [*TORCHRUN, "-m", "tests.tasks.together", str(place)]
+    command = [*TORCHRUN, "-m", "tests.tasks.distributed_training", str(place)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     (place / "output").write_text(done.stdout)
@@ -104,7 +104,7 @@ def test_the_gradient_of_two_processes_is_that_of_their_batches_together(
     )
     model, training = model_of_couples(), experiment(**MEANS[name]).training
 
-    loss_against_all(model, batch, training).backward()  # type: ignore[no-untyped-call]
+    one_vs_all_loss(model, batch, training).backward()  # type: ignore[no-untyped-call]
 
     expected = [parameter.grad for parameter in model.parameters()]
     for part in parts:
@@ -113,9 +113,9 @@ def test_the_gradient_of_two_processes_is_that_of_their_batches_together(
 
 def test_two_processes_choose_one_weight_of_walks(folder: Path) -> None:
     metrics = metrics_in(folder / "walks")
-    assert metrics["valid"]["mrr"] == max(metrics["walk_weights"].values())
+    assert metrics["valid"]["mrr"] == max(metrics["walk_coefficients"].values())
     saved = load_file(folder / "walks" / "model.safetensors")
-    assert float(saved["walks.weight"]) == metrics["walk_weight"]
+    assert float(saved["walks.coefficient"]) == metrics["walk_coefficient"]
 
 
 def test_the_command_under_torchrun_speaks_once(folder: Path) -> None:

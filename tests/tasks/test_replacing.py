@@ -12,7 +12,7 @@ from tests.tasks.couples import couples, experiment
 
 import nodepiece
 from nodepiece.errors import InputError
-from nodepiece.inference.live_store import writing
+from nodepiece.inference.graph_updates import write_lock
 from nodepiece.inference.run import Prediction, Run, load
 from nodepiece.inference.update import update_run
 from nodepiece.settings import Experiment
@@ -200,5 +200,5 @@ def test_a_run_is_not_updated_while_another_one_is_to_replace_it(folder: Path) -
 
 @pytest.mark.parametrize("options", [{"overwrite": True}, {"resume": True}])
 def test_a_run_is_not_trained_while_it_is_updated(options: dict[str, bool], folder: Path) -> None:
-    with writing(folder), pytest.raises(InputError, match=r"an update of .*run is under way"):
+    with write_lock(folder), pytest.raises(InputError, match=r"an update of .*run is under way"):
         train(EARLIER, folder, **options)

@@ -252,7 +252,7 @@ def test_the_model_at_the_end_is_the_best_validated_one(tmp_path: Path) -> None:
 def test_a_run_that_gets_no_better_stops_early(tmp_path: Path) -> None:
     chosen = experiment(epochs=50, validate_every=1, patience=3, learning_rate=1e-12)
     said: list[str] = []
-    metrics = finished(chosen, tmp_path / "run", say=said.append)
+    metrics = finished(chosen, tmp_path / "run", log=said.append)
     assert (metrics["epochs"], metrics["best_epoch"]) == (4, 1)
     assert "training ended after epoch 4: no better for 3 validations" in said
     before = outcome(tmp_path / "run")
@@ -352,7 +352,7 @@ def test_facts_that_name_unseen_nodes_are_left_out_and_reported(tmp_path: Path) 
         tokenizer=TokenizerSettings(num_anchors=3, anchors_per_node=2, relations_per_node=2),
     )
     said: list[str] = []
-    metrics = train_experiment(chosen, tmp_path / "run", device="cpu", say=said.append)
+    metrics = train_experiment(chosen, tmp_path / "run", device="cpu", log=said.append)
     assert metrics is not None
     assert any("3 that name" in sentence and "left out" in sentence for sentence in said)
     assert metrics["unseen"] == {"valid": 1, "test": 2}

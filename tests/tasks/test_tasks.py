@@ -12,9 +12,9 @@ from tests.tasks.couples import couples, experiment
 from nodepiece import settings
 from nodepiece.inference.run import RUNS
 from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.registry import TASKS
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
-from nodepiece.tasks.task_names import TASKS
 
 
 def test_every_task_of_the_settings_can_be_run_and_asked() -> None:

@@ -19,8 +19,8 @@ from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.node_classification import NodeClassification
+from nodepiece.tasks.registry import TASKS
 from nodepiece.tasks.task import Task
-from nodepiece.tasks.task_names import TASKS
 from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary

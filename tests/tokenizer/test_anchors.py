@@ -139,14 +139,14 @@ def test_one_anchor_for_every_component_without_the_one_of_highest_degree() -> N
 @pytest.mark.parametrize("seed", range(20))
 def test_every_component_has_an_anchor_afterwards_and_none_has_two_new_ones(seed: int) -> None:
     adjacency = random_adjacency(60, 35, seed)
-    judge = nx.Graph()
-    judge.add_nodes_from(range(60))
+    reference = nx.Graph()
+    reference.add_nodes_from(range(60))
     for node in range(60):
         part = slice(adjacency.offsets[node], adjacency.offsets[node + 1])
-        judge.add_edges_from((node, int(other)) for other in adjacency.neighbours[part])
+        reference.add_edges_from((node, int(other)) for other in adjacency.neighbours[part])
     anchors = select_anchors(adjacency, 5, PAPER_MIX, rng=np.random.default_rng(seed))
     extra = set(anchor_for_each_lost_component(adjacency, anchors).tolist())
-    for component in nx.connected_components(judge):
+    for component in nx.connected_components(reference):
         assert len(component & extra) == (0 if component & set(anchors.tolist()) else 1)
 
 

@@ -124,22 +124,22 @@ def test_more_anchors_a_node_than_there_are_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("knob", "choices"),
+    ("key", "choices"),
     [
         ("select", "nearest, random"),
         ("ties", "per-node, global"),
         ("disconnected", "token, anchor"),
     ],
 )
-def test_an_unknown_choice_is_refused_with_the_known_ones(knob: str, choices: str) -> None:
-    with pytest.raises(InputError, match=f"{knob} = 'x' is not known; it is one of {choices}"):
-        TokenizerSettings(**{knob: "x"})  # type: ignore[arg-type]
+def test_an_unknown_choice_is_refused_with_the_known_ones(key: str, choices: str) -> None:
+    with pytest.raises(InputError, match=f"{key} = 'x' is not known; it is one of {choices}"):
+        TokenizerSettings(**{key: "x"})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("knob", ["anchors_per_node", "relations_per_node", "num_anchors"])
-def test_negative_numbers_are_refused(knob: str) -> None:
+@pytest.mark.parametrize("key", ["anchors_per_node", "relations_per_node", "num_anchors"])
+def test_negative_numbers_are_refused(key: str) -> None:
     with pytest.raises(InputError, match="cannot be negative"):
-        TokenizerSettings(**{knob: -1})  # type: ignore[arg-type]
+        TokenizerSettings(**{key: -1})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])

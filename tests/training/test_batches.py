@@ -36,8 +36,10 @@ def taken(batches: QueryBatches, step: int) -> list[tuple[tuple[int, int], list[
     batch = batches.take(torch.tensor([step]))
     answers: dict[int, list[int]] = defaultdict(list)
     assert batch.edges is not None
-    assert ((batch.edges < len(batches.order)) == (batch.weight > 0)).all()
-    for row, node, weight in zip(*batch.answers.tolist(), batch.weight.tolist(), strict=True):
+    assert ((batch.edges < len(batches.order)) == (batch.sample_weight > 0)).all()
+    for row, node, weight in zip(
+        *batch.answers.tolist(), batch.sample_weight.tolist(), strict=True
+    ):
         assert weight in (0.0, 1.0)
         if weight:
             answers[row].append(node)
@@ -54,7 +56,7 @@ def test_answers_are_known_as_training_edges(triples: set[Fact], batch_size: int
     for step in range(batches.num_batches):
         batch = batches.take(torch.tensor([step]))
         assert batch.edges is not None
-        is_answer = batch.weight > 0
+        is_answer = batch.sample_weight > 0
         row, tail = batch.answers.long()[:, is_answer]
         stated = torch.stack([batch.heads[row], batch.relations[row], tail], dim=1)
         assert torch.equal(edges[batch.edges[is_answer]].long(), stated)
@@ -98,11 +100,11 @@ def test_shapes_stay_until_an_epoch_needs_more_room() -> None:
     assert batches.start_epoch(generator=seeded(0))
     assert batches.capacity == 41 + 41 // 4
     assert not batches.start_epoch(generator=seeded(1))
-    places = batches.nodes.data_ptr(), batches.weight.data_ptr(), batches.queries.data_ptr()
+    places = batches.nodes.data_ptr(), batches.sample_weight.data_ptr(), batches.queries.data_ptr()
     batches.start_epoch(generator=seeded(2))
     assert places == (
         batches.nodes.data_ptr(),
-        batches.weight.data_ptr(),
+        batches.sample_weight.data_ptr(),
         batches.queries.data_ptr(),
     )
 
@@ -168,8 +170,8 @@ def test_an_epoch_of_drawn_facts_has_the_steps_asked_for_and_draws_evenly() -> N
 
 def test_processes_that_share_an_epoch_have_fewer_batches_each() -> None:
     edges = torch.tensor([[n, 0, 0] for n in range(40)])
-    assert FactBatches(edges, 5, num_shares=2).num_batches == 4
-    assert QueryBatches(edges, 1, 5, num_shares=2).num_batches == 4
+    assert FactBatches(edges, 5, num_processes=2).num_batches == 4
+    assert QueryBatches(edges, 1, 5, num_processes=2).num_batches == 4
 
 
 def test_facts_of_frequent_pairs_weigh_less() -> None:
@@ -179,9 +181,9 @@ def test_facts_of_frequent_pairs_weigh_less() -> None:
     assert weight.mean().item() == pytest.approx(1)
     assert (weight[1] / weight[0]).item() == pytest.approx((11 / 9) ** 0.5)
     assert len(set(weight[[0, 2, 3]].tolist())) == 1
-    batches = FactBatches(edges, 4, weight=weight)
+    batches = FactBatches(edges, 4, sample_weight=weight)
     batches.start_epoch(generator=seeded())
     batch = batches.take(torch.tensor([0]))
-    assert batch.weight is not None
-    for head, counts in zip(batch.heads.tolist(), batch.weight.tolist(), strict=True):
+    assert batch.sample_weight is not None
+    for head, counts in zip(batch.heads.tolist(), batch.sample_weight.tolist(), strict=True):
         assert counts == weight[head].item()

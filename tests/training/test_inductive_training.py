@@ -1,4 +1,4 @@
-"""The loss of a batch of facts, each a question of its own, beside adding it up by hand."""
+"""The loss of a batch of facts, each a query of its own, beside adding it up by hand."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from nodepiece.training.inductive import loss_of_targets
 def model_of(chosen: Experiment) -> InductiveModel:
     task = InductiveLinkPrediction(chosen, two_worlds())
     model = task.build_model(tokens_of(task.graph, chosen))
-    model.training_view = model.look_at(task.graph, tokens_of(task.graph, chosen))
+    model.training_view = model.view(task.graph, tokens_of(task.graph, chosen))
     return model.eval()  # without dropout
 
 
@@ -40,7 +40,7 @@ def test_the_loss_is_that_of_each_fact_in_a_graph_without_the_batch(
 
     found = loss_of_targets(model, view, batch, settings=chosen.training, generator=generator)
 
-    weight = view.weights_without(batch.edges) if hide_targets else None
+    weight = view.edge_mask_without(batch.edges) if hide_targets else None
     graph = model.encode(view, weight)
     expected = []
     for head, relation, tail in edges[batch.edges].tolist():

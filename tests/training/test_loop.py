@@ -61,7 +61,7 @@ def run(
         checkpoint=folder / "checkpoint.safetensors",
         validate=validate,
         before_epoch=lambda epoch: None,
-        watchers=[watch] if watch else [],
+        callbacks=[watch] if watch else [],
         should_stop=lambda: next(asked) == stop_after,
         resume=resume,
     )
@@ -206,9 +206,9 @@ def test_a_step_is_recorded_anew_after_a_checkpoint_was_loaded(tmp_path: Path) -
     made = trainer()
     made.run_epoch(0, lambda done, total: None)
     save_checkpoint(tmp_path / "checkpoint", made, Progress(epoch=1), None)
-    made.recorded, made.num_warm_steps = [lambda: None], 3  # as it would be on CUDA
+    made.captured, made.num_warmup_steps = [lambda: None], 3  # as it would be on CUDA
     load_checkpoint(tmp_path / "checkpoint", made)
-    assert (made.recorded, made.num_warm_steps) == ([], 0)
+    assert (made.captured, made.num_warmup_steps) == ([], 0)
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nodepiece.training.losses import (
-    AGAINST_ALL_LOSSES,
+    ONE_VS_ALL_LOSSES,
     SAMPLED_LOSSES,
     binary_cross_entropy_all,
     cross_entropy_all,
@@ -62,13 +62,13 @@ def test_cross_entropy_counts_each_answer_of_a_row(smoothing: float) -> None:
     assert_same_value_and_gradient(loss, expected, scores)
 
 
-@pytest.mark.parametrize("name", AGAINST_ALL_LOSSES)
+@pytest.mark.parametrize("name", ONE_VS_ALL_LOSSES)
 def test_pairs_of_weight_zero_change_nothing(name: str) -> None:
     scores = random_scores(BATCH, NUM_NODES)
     padded = functional.pad(ANSWERS, (0, 4))  # points at row 0, column 0
     weight = torch.tensor([1.0] * 3 + [0.0] * 4, dtype=torch.float64)
-    loss = AGAINST_ALL_LOSSES[name](scores, padded, weight, smoothing=0.1)
-    expected = AGAINST_ALL_LOSSES[name](scores, ANSWERS, smoothing=0.1)
+    loss = ONE_VS_ALL_LOSSES[name](scores, padded, weight, smoothing=0.1)
+    expected = ONE_VS_ALL_LOSSES[name](scores, ANSWERS, smoothing=0.1)
     assert_same_value_and_gradient(loss, expected, scores)
 
 
@@ -141,12 +141,12 @@ def test_better_scores_make_sampled_losses_smaller(name: str) -> None:
     assert all(later < earlier for earlier, later in pairwise(losses))
 
 
-@pytest.mark.parametrize("name", AGAINST_ALL_LOSSES)
+@pytest.mark.parametrize("name", ONE_VS_ALL_LOSSES)
 def test_losses_against_all_never_look_at_values(name: str) -> None:
     # Tensors on the meta device have shapes only: whatever would wait for a GPU fails here.
     scores = torch.empty(BATCH, NUM_NODES, device="meta", requires_grad=True)
     weight = torch.empty(3, device="meta")
-    loss = AGAINST_ALL_LOSSES[name](scores, ANSWERS.to("meta"), weight, smoothing=0.1)
+    loss = ONE_VS_ALL_LOSSES[name](scores, ANSWERS.to("meta"), weight, smoothing=0.1)
     assert torch.autograd.grad(loss, scores)[0].shape == scores.shape
 
 
@@ -158,13 +158,13 @@ def test_sampled_losses_never_look_at_values(name: str) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", AGAINST_ALL_LOSSES)
+@pytest.mark.parametrize("name", ONE_VS_ALL_LOSSES)
 def test_losses_against_all_fit_into_a_cuda_graph(name: str) -> None:
     scores = random_scores(BATCH, NUM_NODES).detach().cuda().requires_grad_()
     answers, weight = ANSWERS.cuda(), torch.ones(3, device="cuda", dtype=torch.float64)
 
     def gradient() -> Tensor:
-        loss = AGAINST_ALL_LOSSES[name](scores, answers, weight, smoothing=0.1)
+        loss = ONE_VS_ALL_LOSSES[name](scores, answers, weight, smoothing=0.1)
         return torch.autograd.grad(loss, scores)[0]
 
     expected = gradient()

@@ -11,7 +11,11 @@ from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.decoders.walks import WalkSettings
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import softplus_loss
-from nodepiece.training.objectives import loss_against_all, loss_with_negatives, without_answers
+from nodepiece.training.objectives import (
+    edge_mask_without_answers,
+    one_vs_all_loss,
+    sampled_negatives_loss,
+)
 from nodepiece.training.settings import TrainingSettings
 
 # Three queries: (0, a) has the answers 1 and 3, (3, b) has 4, (2, inverse of a) has 1.
@@ -49,7 +53,7 @@ def test_binary_cross_entropy_is_that_of_a_dense_matrix(kind: str, smoothing: fl
     labels[[0, 0, 1, 2], [1, 3, 4, 1]] = 1 - smoothing
     expected = functional.binary_cross_entropy_with_logits(dense_scores(model), labels)
     settings = TrainingSettings(loss="binary-cross-entropy", smoothing=smoothing)
-    assert_same_value_and_gradients(loss_against_all(model, BATCH, settings), expected, model)
+    assert_same_value_and_gradients(one_vs_all_loss(model, BATCH, settings), expected, model)
 
 
 @pytest.mark.parametrize("kind", ["distmult", "rotate"])
@@ -58,7 +62,7 @@ def test_cross_entropy_is_the_mean_over_facts(kind: str) -> None:
     scores = dense_scores(model)
     losses = [-scores[row].log_softmax(0)[tail] for row, tail in [(0, 1), (0, 3), (1, 4), (2, 1)]]
     settings = TrainingSettings(loss="cross-entropy")
-    found = loss_against_all(model, BATCH, settings)
+    found = one_vs_all_loss(model, BATCH, settings)
     assert_same_value_and_gradients(found, torch.stack(losses).mean(), model)
 
 
@@ -71,9 +75,9 @@ def test_predicting_the_relation_of_each_answer_adds_to_the_loss(kind: str) -> N
         scores = torch.stack([model.decoder.score(nodes[head], r, nodes[tail]) for r in relations])
         assert len(scores) == NUM_RELATIONS
         losses.append(-scores.log_softmax(0)[relation])
-    without = loss_against_all(model, BATCH, TrainingSettings(loss="cross-entropy"))
+    without = one_vs_all_loss(model, BATCH, TrainingSettings(loss="cross-entropy"))
     settings = TrainingSettings(loss="cross-entropy", relation_weight=0.7)
-    found = loss_against_all(model, BATCH, settings)
+    found = one_vs_all_loss(model, BATCH, settings)
     assert_same_value_and_gradients(found, without + 0.7 * torch.stack(losses).mean(), model)
 
 
@@ -85,9 +89,9 @@ def test_a_fact_is_asked_for_small_vectors() -> None:
         for head, relation, tail in FACTS_OF_ANSWERS
         for part in (nodes[head], relations[relation], nodes[tail])
     ]
-    without = loss_against_all(model, BATCH, TrainingSettings(loss="cross-entropy"))
+    without = one_vs_all_loss(model, BATCH, TrainingSettings(loss="cross-entropy"))
     settings = TrainingSettings(loss="cross-entropy", regularization=0.2)
-    found = loss_against_all(model, BATCH, settings)
+    found = one_vs_all_loss(model, BATCH, settings)
     assert_same_value_and_gradients(found, without + 0.2 * sum(cubes) / 4, model)
 
 
@@ -124,7 +128,7 @@ def test_half_of_the_negatives_are_tails_and_half_are_heads(kind: str, num_negat
         loss="self-adversarial", margin=margin, num_negatives=num_negatives, temperature=0.0
     )
     generator = torch.Generator().manual_seed(3)
-    found = loss_with_negatives(model, FACTS, settings, generator=generator)
+    found = sampled_negatives_loss(model, FACTS, settings, generator=generator)
     assert_same_value_and_gradients(found, expected, model)
 
 
@@ -147,7 +151,7 @@ def test_shared_negatives_are_tails_of_every_fact(kind: str) -> None:
     expected = softplus_loss(scores[:, 0], scores[:, 1:], margin=2.0, temperature=0.0)
     generator = torch.Generator().manual_seed(3)
     settings = TrainingSettings(loss="softplus", margin=2.0, num_negatives=3, shared_negatives=True)
-    found = loss_with_negatives(model, FACTS, settings, generator=generator)
+    found = sampled_negatives_loss(model, FACTS, settings, generator=generator)
     torch.testing.assert_close(found, expected)
 
 
@@ -163,7 +167,7 @@ def test_another_temperature_or_loss_is_another_loss() -> None:
     def loss(**settings: object) -> float:
         chosen = TrainingSettings(**({"loss": "self-adversarial", "margin": 1.0} | settings))  # type: ignore[arg-type]
         generator = torch.Generator().manual_seed(0)
-        return loss_with_negatives(model, FACTS, chosen, generator=generator).item()
+        return sampled_negatives_loss(model, FACTS, chosen, generator=generator).item()
 
     losses = [loss(), loss(temperature=50.0), loss(loss="softplus"), loss(loss="margin")]
     assert len(set(losses)) == 4
@@ -173,7 +177,7 @@ def test_answers_of_a_batch_and_their_inverses_are_hidden_and_nothing_else() -> 
     model = tiny_model(walks=1)
     # The facts 0 and 3, and the inverse of fact 1; two places are empty.
     batch = QueryBatch(HEADS, RELATIONS, ANSWERS, WEIGHT, torch.tensor([0, 3, 5, 8, 8]))
-    assert without_answers(model, batch).tolist() == [0, 0, 1, 0, 0, 0, 1, 0]
+    assert edge_mask_without_answers(model, batch).tolist() == [0, 0, 1, 0, 0, 0, 1, 0]
 
 
 def test_a_walk_does_not_go_along_the_fact_that_is_asked_for() -> None:
@@ -188,34 +192,34 @@ def test_a_walk_does_not_go_along_the_fact_that_is_asked_for() -> None:
 
 def test_the_loss_with_walks_is_that_of_both_scores_together() -> None:
     model = tiny_model(walks=2).double()
-    batch = BATCH._replace(edges=torch.tensor([0, 2, 3, 5, 8, 8]), weight=WEIGHT.double())
+    batch = BATCH._replace(edges=torch.tensor([0, 2, 3, 5, 8, 8]), sample_weight=WEIGHT.double())
     settings = TrainingSettings(loss="cross-entropy", hide_targets=True)
-    weight = without_answers(model, batch).double()
+    weight = edge_mask_without_answers(model, batch).double()
     scores = dense_scores(model) + model.walk(HEADS, RELATIONS, weight)
     rows = torch.tensor([0, 0, 1, 2])
     expected = functional.cross_entropy(scores[rows], torch.tensor([1, 3, 4, 1]))
     torch.testing.assert_close(
-        loss_against_all(model, batch, settings).double(), expected, rtol=1e-5, atol=1e-5
+        one_vs_all_loss(model, batch, settings).double(), expected, rtol=1e-5, atol=1e-5
     )
 
 
 def test_walks_go_along_visible_edges_only() -> None:
     model = tiny_model(walks=2).double()
-    batch = BATCH._replace(weight=WEIGHT.double())
+    batch = BATCH._replace(sample_weight=WEIGHT.double())
     visible = torch.ones(8, dtype=torch.float64).index_fill_(0, torch.tensor([2, 6]), 0.0)
     scores = dense_scores(model) + model.walk(HEADS, RELATIONS, visible)
     rows = torch.tensor([0, 0, 1, 2])
     expected = functional.cross_entropy(scores[rows], torch.tensor([1, 3, 4, 1]))
-    loss = loss_against_all(model, batch, TrainingSettings(loss="cross-entropy"), visible=visible)
+    loss = one_vs_all_loss(model, batch, TrainingSettings(loss="cross-entropy"), edge_mask=visible)
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_apart_walks_and_vectors_each_have_a_loss_of_their_own() -> None:
     model = tiny_model(walks=2).double()
-    model.walk_settings = WalkSettings(2, apart=True)
-    batch = BATCH._replace(weight=WEIGHT.double())
+    model.walk_settings = WalkSettings(2, separate_losses=True)
+    batch = BATCH._replace(sample_weight=WEIGHT.double())
     rows, tails = torch.tensor([0, 0, 1, 2]), torch.tensor([1, 3, 4, 1])
     expected = functional.cross_entropy(dense_scores(model)[rows], tails)
     expected = expected + functional.cross_entropy(model.walk(HEADS, RELATIONS)[rows], tails)
-    loss = loss_against_all(model, batch, TrainingSettings(loss="cross-entropy"))
+    loss = one_vs_all_loss(model, batch, TrainingSettings(loss="cross-entropy"))
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)

@@ -13,7 +13,7 @@ from nodepiece.training.checkpoint import Progress, load_checkpoint, save_checkp
 from nodepiece.training.distribution import Processes
 from nodepiece.training.links import link_trainer
 from nodepiece.training.settings import TrainingSettings
-from nodepiece.training.trainer import Trainer, learning_rate, products_in
+from nodepiece.training.trainer import Trainer, learning_rate, matmul_precision
 
 
 def trainer(**settings: object) -> Trainer[Any]:
@@ -139,9 +139,9 @@ def test_the_precision_of_products_is_as_before_outside(precision: str, before: 
     at_start = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(before)
     try:
-        with products_in(precision):
+        with matmul_precision(precision):
             inside = torch.get_float32_matmul_precision()
-        with pytest.raises(KeyError), products_in(precision):
+        with pytest.raises(KeyError), matmul_precision(precision):
             raise KeyError
         assert inside == ("highest" if precision == "float32" else "high")
         assert torch.get_float32_matmul_precision() == before
@@ -220,7 +220,7 @@ def test_a_replayed_step_does_what_the_step_itself_does(
         made = link_trainer(model, EDGES.cuda(), settings, generator=generator)
         for epoch in range(3):
             made.run_epoch(epoch, lambda done, total: None)
-        assert (not made.recorded) == (num_warm > 100)
+        assert (not made.captured) == (num_warm > 100)
         return model.state_dict()
 
     torch.testing.assert_close(weights(3), weights(1000))
@@ -234,7 +234,7 @@ def test_a_step_is_recorded_even_where_every_epoch_has_one() -> None:
     for epoch in range(5):
         made.run_epoch(epoch, lambda done, total: None)
     assert made.batches.num_batches == 1
-    assert made.recorded
+    assert made.captured
 
 
 def trainer_on_gpu(seed: int) -> Trainer[Any]:
@@ -256,7 +256,7 @@ def test_two_trainers_in_turns_do_what_each_does_alone() -> None:
     alone = [weights_after(trainer_on_gpu(seed), 0, 1, 2) for seed in (0, 1)]
     pair = [trainer_on_gpu(seed) for seed in (0, 1)]
     in_turns = [[weights_after(made, epoch) for made in pair] for epoch in range(3)]
-    assert all(made.recorded for made in pair)
+    assert all(made.captured for made in pair)
     torch.testing.assert_close(in_turns[-1], alone)
 
 
@@ -271,7 +271,7 @@ def test_a_replayed_step_draws_from_the_seed_that_the_generator_has_now(
         for epoch in range(3):
             made.generator.manual_seed(epoch)
             after_epochs.append(weights_after(made, epoch))
-        assert (not made.recorded) == (num_warm > 100)
+        assert (not made.captured) == (num_warm > 100)
         return after_epochs
 
     torch.testing.assert_close(weights(3), weights(1000))
@@ -293,7 +293,7 @@ class Pretended(Processes):
     def average(self, tensors: Iterable[torch.Tensor]) -> None:
         pass
 
-    def copy_from_first(self, tensors: Iterable[torch.Tensor]) -> None:
+    def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
         pass
 
 
@@ -323,7 +323,7 @@ def test_drawn_and_weighted_facts_are_replayed_whole_or_in_two_parts(
         made = link_trainer(model, EDGES.cuda(), settings, generator=generator)
         for epoch in range(3):
             made.run_epoch(epoch, lambda done, total: None)
-        assert len(made.recorded) == (0 if num_warm > 100 else 2 * count - 1)
+        assert len(made.captured) == (0 if num_warm > 100 else 2 * count - 1)
         return model.state_dict()
 
     torch.testing.assert_close(weights(3), weights(1000))

@@ -1,4 +1,4 @@
-"""How commands speak: results on standard output, progress and trouble on standard error."""
+"""Output of commands: results on standard output, progress and errors on standard error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,14 +22,14 @@ JsonOption = Annotated[
 ]
 
 
-def say(sentence: str) -> None:
+def log(sentence: str) -> None:
     """A line of the result, never wrapped, so that it can be searched and piped."""
     out.print(sentence, soft_wrap=True)
 
 
 @contextmanager
 def stage(doing: str) -> Iterator[list[str]]:
-    """Tell what is being done, then how it went (what the block appends) and how long it took.
+    """Print what is being done, then how it went (what the block appends) and how long it took.
 
     A spinner with a clock on a terminal; elsewhere a line that is finished when the work is.
     """

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodepiece.commands.console import count, say, stage
+from nodepiece.commands.console import count, log, stage
 from nodepiece.commands.graphs import (
     ColumnsOption,
     DataOption,
@@ -86,7 +86,7 @@ def convert(
     with stage(f"writing {output}") as remarks:
         write_ogb(dataset, output, num_negatives=negatives, rng=rng)
         remarks.append(f"{count(negatives, 'negative')} for each side of a fact")
-    say(f"wrote {output}; train on it with: nodepiece train EXPERIMENT --set dataset={output}")
+    log(f"wrote {output}; train on it with: nodepiece train EXPERIMENT --set dataset={output}")
 
 
 def hold_out(dataset: "Dataset", number: int, rng: "np.random.Generator") -> "Dataset":

@@ -10,7 +10,7 @@ from rich import box
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from nodepiece.commands.console import err, out, readable_bytes, say
+from nodepiece.commands.console import err, log, out, readable_bytes
 from nodepiece.commands.graphs import DataOption
 from nodepiece.errors import InputError
 
@@ -68,8 +68,8 @@ def list_all(names: list[str], data: Path | None, as_json: bool) -> None:
     places = search_places(data)
     out.print(status_table(found, places))
     numbered = [f"({number}) {place}" for number, place in enumerate(places, start=1)]
-    say("searched, in this order: " + ", ".join(numbered))
-    say("get one that is missing with: nodepiece datasets fetch NAME")
+    log("searched, in this order: " + ", ".join(numbered))
+    log("get one that is missing with: nodepiece datasets fetch NAME")
 
 
 def status_table(found: "list[BenchmarkStatus]", places: tuple[Path, ...]) -> Table:
@@ -138,9 +138,9 @@ def fetch(names: list[str], data: Path | None, *, unchecked: bool) -> None:
                 name, into=data or cache_folder(), progress=progress.show, unchecked=unchecked
             )
         if report.was_there:
-            say(f"{name} is there already and unchanged: {report.folder}")
+            log(f"{name} is there already and unchanged: {report.folder}")
         else:
-            say(f"fetched {name}: {readable_bytes(report.num_bytes)} into {report.folder}")
+            log(f"fetched {name}: {readable_bytes(report.num_bytes)} into {report.folder}")
         if report.caution:
             err.print(f"caution: {report.caution}", style="yellow", soft_wrap=True)
 
@@ -187,9 +187,9 @@ def verify(names: list[str], data: Path | None) -> None:
             "no benchmark was found to verify; `nodepiece datasets` says where to look"
         )
     for check in checks:
-        say(f"{check.state:9} {check.path}" + ("" if check.state == "ok" else f" ({check.remark})"))
+        log(f"{check.state:9} {check.path}" + ("" if check.state == "ok" else f" ({check.remark})"))
     counts = Counter(check.state for check in checks)
-    say(", ".join(f"{number:,} {state}" for state, number in counts.items()))
+    log(", ".join(f"{number:,} {state}" for state, number in counts.items()))
     if counts["changed"] or counts["missing"]:
         raise InputError(
             f"{counts['changed'] + counts['missing']} of {len(checks)} files are not as published; "

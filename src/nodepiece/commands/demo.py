@@ -11,12 +11,12 @@ import typer
 from rich import box
 from rich.table import Table
 
-from nodepiece.commands.console import err, out, say, stage
+from nodepiece.commands.console import err, log, out, stage
 from nodepiece.commands.epochs import EpochProgress
-from nodepiece.commands.newcomer import meet_newcomer
 from nodepiece.commands.outputs import check_output
 from nodepiece.commands.tables import rows
 from nodepiece.commands.tokenize import tokenize_in_stages
+from nodepiece.commands.unseen_country import show_unseen_country
 from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ NUM_ALIKE = 4
 NUM_ANSWERS = 3
 
 # In words, and the fact with one part left out. The truth is in the test facts.
-QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
+QUERIES: tuple[tuple[str, dict[str, str]], ...] = (
     ("Which language is spoken in Libya?", {"head": "Libya", "relation": "has language"}),
     ("Which other country borders Germany?", {"relation": "borders", "tail": "Germany"}),
     ("How is Canada related to the United States?", {"head": "Canada", "tail": "United States"}),
@@ -49,8 +49,8 @@ def demo(
 ) -> None:
     """The whole story in about a minute, on the graph of countries that comes with nodepiece.
 
-    Tokenizes it, trains a model, compares it with others on unseen facts, asks it questions, and
-    has it meet a country that it has not seen.
+    Tokenizes it, trains a model, compares it with others on unseen facts, asks it queries, and
+    asks it about a country that it has not seen.
     """
     from nodepiece.data.embedded import load_countries
     from nodepiece.settings import load_experiment
@@ -63,11 +63,11 @@ def demo(
         table = tokenize_in_stages(countries.train, settings.tokenizer, settings.seed)
         show_countries(countries, table)
         run = train_both_and_compare(countries, folder)
-    for words, question in QUESTIONS:
-        answer(run, words, question)
-    meet_newcomer(countries)
-    say(f"The model is in {folder}. Ask it more:")
-    say(f"  nodepiece predict {folder} --head Kenya --relation 'has language'")
+    for words, query in QUERIES:
+        answer(run, words, query)
+    show_unseen_country(countries)
+    log(f"The model is in {folder}. Ask it more:")
+    log(f"  nodepiece predict {folder} --head Kenya --relation 'has language'")
     out.print("No part of NodePiece, but often better still, are walks along the edges beside it:")
     out.print("  nodepiece train countries-walks")
     out.print("Then train one on your own graph: README.md shows how.")
@@ -112,7 +112,7 @@ def introduce(countries: "Dataset", settings: "Experiment") -> None:
         f"{graph.num_nodes:,} nodes, such as"
     )
     for fact in facts:
-        say(f"  {fact}")
+        log(f"  {fact}")
     out.print(
         f"\nA vector for every node would mean {graph.num_nodes:,} vectors. Instead, "
         f"{pieces.num_anchors} nodes become anchors, and every node is written with pieces: the "
@@ -125,7 +125,7 @@ def introduce(countries: "Dataset", settings: "Experiment") -> None:
 def show_countries(countries: "Dataset", table: "TokenTable") -> None:
     out.print(
         f"\nAll nodes are now words over {len(table.vocabulary):,} pieces. France@1 is the anchor "
-        "France, one step away. Nobody told which countries are alike, but the pieces do:\n"
+        "France, one step away. The pieces show which countries are alike:\n"
     )
     for name in SHOWN:
         pieces = table.pieces(countries.names.node_id(name))
@@ -160,7 +160,7 @@ def most_alike(countries: "Dataset", table: "TokenTable", name: str) -> list[str
 
 
 def train_both_and_compare(countries: "Dataset", folder: Path) -> "LinkRun":
-    """Train on pieces, train a vector for every node, and judge both beside popularity."""
+    """Train on pieces, train a vector for every node, and compare both with popularity."""
     from nodepiece.encoders.parameters import num_parameters
 
     out.print(
@@ -171,16 +171,16 @@ def train_both_and_compare(countries: "Dataset", folder: Path) -> "LinkRun":
     with tempfile.TemporaryDirectory() as place:
         shallow = train_quietly(SHALLOW, Path(place) / "shallow")
     with stage("ranking the answers to the test facts"):
-        judged = [
+        evaluated = [
             ("NodePiece", num_parameters(run.model), run.evaluate().scores),
             ("a vector for every node", num_parameters(shallow.model), shallow.evaluate().scores),
-            ("popularity", 0, judge_popularity(countries)),
+            ("popularity", 0, evaluate_popularity(countries)),
         ]
     out.print(
         f"\n{len(countries.test):,} facts were kept for the end. With its head or tail hidden, how "
         f"often does the right one of all {countries.train.num_nodes:,} nodes come first?"
     )
-    out.print(comparison(judged))
+    out.print(comparison(evaluated))
     return run
 
 
@@ -195,11 +195,11 @@ def train_quietly(name: str, folder: Path) -> "LinkRun":
     err.print(f"training {name}: {settings.training.epochs} epochs")
     keep_freed_memory()
     with EpochProgress(settings.training.epochs) as progress:
-        train_experiment(settings, folder, device="cpu", watchers=(progress,))
+        train_experiment(settings, folder, device="cpu", callbacks=(progress,))
     return load_links(folder)
 
 
-def judge_popularity(countries: "Dataset") -> "Scores":
+def evaluate_popularity(countries: "Dataset") -> "Scores":
     from nodepiece.evaluation.known_answers import known_tails
     from nodepiece.evaluation.metrics import report_links
     from nodepiece.evaluation.popularity import count_tails
@@ -214,22 +214,22 @@ def judge_popularity(countries: "Dataset") -> "Scores":
     return report_links(ranks).both.to_json()
 
 
-def comparison(judged: "list[tuple[str, int, Scores]]") -> Table:
+def comparison(evaluated: "list[tuple[str, int, Scores]]") -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("model")
     for heading in ("parameters", "first", "in top 3", "in top 10", "MRR"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name, parameters, scores in judged:
+    for name, parameters, scores in evaluated:
         cells = [f"{100 * scores[key]:.0f} %" for key in ("hits@1", "hits@3", "hits@10")]
         table.add_row(name, f"{parameters:,}", *cells, f"{scores['mrr']:.3f}")
     return table
 
 
-def answer(run: "LinkRun", words: str, question: dict[str, str]) -> None:
+def answer(run: "LinkRun", words: str, query: dict[str, str]) -> None:
     """The likeliest answers that training did not state, and where the truth is among them."""
-    stated = run.known(**question, splits=("train", "valid"))
-    truth = run.known(**question, splits=("test",))
-    everything = run.predict(**question, top=run.dataset.train.num_nodes, include_known=True)
+    stated = run.known(**query, splits=("train", "valid"))
+    truth = run.known(**query, splits=("test",))
+    everything = run.predict(**query, top=run.dataset.train.num_nodes, include_known=True)
     answers = [prediction.name for prediction in everything if prediction.name not in stated]
     places = [f"{name} (number {answers.index(name) + 1})" for name in truth]
     out.print(words, style="bold")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nodepiece.commands.console import count, readable_bytes, say, stage
+from nodepiece.commands.console import count, log, readable_bytes, stage
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.graphs import (
     ColumnsOption,
@@ -74,4 +74,4 @@ def embed(
         names = opened.node_names() if names is None else names
         write_vectors(names, opened.embed(names), output)
         remarks.append(count(len(names), "row"))
-    say(f"wrote {output}: {count(len(names), 'node')}, {readable_bytes(output.stat().st_size)}")
+    log(f"wrote {output}: {count(len(names), 'node')}, {readable_bytes(output.stat().st_size)}")

@@ -1,4 +1,4 @@
-"""How training is told: epochs done, loss and time left."""
+"""Progress of training: epochs done, loss and time left."""
 
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ class EpochProgress:
     def __exit__(self, *error: object) -> None:
         self._stop_bar()
 
-    def say(self, sentence: str) -> None:
+    def log(self, sentence: str) -> None:
         """What there is to say before the first epoch and after the last, early or not."""
         self.is_under_way = False
         self._stop_bar()

@@ -36,7 +36,7 @@ def evaluate(
     baseline: Annotated[
         bool,
         typer.Option(
-            "--baseline", help="Judge what knows nothing of the model in its place, for comparison."
+            "--baseline", help="Evaluate a simple baseline in place of the model, for comparison."
         ),
     ] = False,
     overrides: Annotated[
@@ -44,13 +44,13 @@ def evaluate(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Judge in another way: evaluation.candidates=all, evaluation.test_facts=500.",
+            help="Evaluate in another way: evaluation.candidates=all, evaluation.test_facts=500.",
         ),
     ] = None,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
-    """Judge a run by a split, as its task asks for.
+    """Evaluate a run on a split, as its task asks for.
 
     Link prediction ranks the head and the tail of every fact among all others, known facts left
     out, relation prediction its relation; inductive link prediction ranks head and tail among nodes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from nodepiece.commands.console import out, say
+from nodepiece.commands.console import log, out
 from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,15 +107,15 @@ def print_groups() -> None:
 
     written = [recipe for recipe in recipes().values() if not recipe.is_in_matrix]
     for purpose, about in PURPOSES.items():
-        say(f"{purpose}: {about}")
+        log(f"{purpose}: {about}")
         for line in lines_of([recipe.name for recipe in written if recipe.purpose == purpose]):
             print_indented(line)
     matrix = ablation_matrix()
     variants = ", ".join(f"NAME-{variant}" for variant in matrix["variants"])
     print_indented(f"and {variants} for each of:")
     print_indented(", ".join(shortened(sorted(matrix["bases"], key=natural_order))), by=4)
-    say("-v{1,2} stands for -v1 and -v2. What some of them are: nodepiece experiments list wn18rr")
-    say("All settings of one: nodepiece experiments show NAME. Train it: nodepiece train NAME")
+    log("-v{1,2} stands for -v1 and -v2. What some of them are: nodepiece experiments list wn18rr")
+    log("All settings of one: nodepiece experiments show NAME. Train it: nodepiece train NAME")
 
 
 def lines_of(names: list[str]) -> list[str]:
@@ -134,7 +134,7 @@ def lines_of(names: list[str]) -> list[str]:
 def print_indented(line: str, *, by: int = 2) -> None:
     """Print a line of names, continued on further lines where the terminal ends."""
     lines = textwrap.wrap(line, out.width - by - 2, break_on_hyphens=False, break_long_words=False)
-    say(textwrap.indent("\n  ".join(lines), " " * by))
+    log(textwrap.indent("\n  ".join(lines), " " * by))
 
 
 def shortened(names: list[str]) -> list[str]:

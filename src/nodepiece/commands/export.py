@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nodepiece.commands.console import count, readable_bytes, say, stage
+from nodepiece.commands.console import count, log, readable_bytes, stage
 from nodepiece.errors import InputError
 
 VocabularyArgument = Annotated[
@@ -39,6 +39,6 @@ def export(
     with stage(f"writing {output}") as remarks:
         export_tokens(table, output)
         remarks.append(count(table.num_nodes, "row"))
-    say(
+    log(
         f"wrote {output}: {count(table.num_nodes, 'node')}, {readable_bytes(output.stat().st_size)}"
     )

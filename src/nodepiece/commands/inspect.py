@@ -120,16 +120,16 @@ def describe_node(table: "TokenTable", node: int) -> dict[str, Any]:
 def show_node(described: dict[str, Any]) -> None:
     out.print(f"\n{described['node']}", style="bold")
     same, alike = described["same_pieces"], described["most_pieces_shared"]
-    told = ", ".join(same[:MOST_SHOWN]) or "no other node"
+    others = ", ".join(same[:MOST_SHOWN]) or "no other node"
     if len(same) > MOST_SHOWN:
-        told += f" and {len(same) - MOST_SHOWN:,} more"
+        others += f" and {len(same) - MOST_SHOWN:,} more"
     num_pieces = len(described["anchors"]) + len(described["relations"])
     out.print(
         rows(
             [
                 *anchors_by_distance(described["anchors"], described["distances"]),
                 ("relations", ", ".join(described["relations"]) or "none"),
-                (f"all {num_pieces} pieces shared by", told),
+                (f"all {num_pieces} pieces shared by", others),
                 (
                     "most pieces shared by",
                     ", ".join(f"{name} ({shared})" for name, shared in alike.items())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodepiece.commands.console import JsonOption, count, say, stage
+from nodepiece.commands.console import JsonOption, count, log, stage
 from nodepiece.commands.graphs import (
     ColumnsOption,
     DataOption,
@@ -32,7 +32,7 @@ def label(
         typer.Argument(
             metavar="LABELS",
             show_default=False,
-            help="The classes of nodes: JSON {node: \\[class, ...]}, or lines of node and class "
+            help="Classes of each node: JSON {node: \\[class, ...]}, or lines of node and class "
             "(tab-separated; with commas in a .csv); also .gz.",
         ),
     ],
@@ -113,7 +113,7 @@ def label(
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     for sentence in summary(report, least_nodes):
-        say(sentence)
+        log(sentence)
 
 
 def summary(report: "LabelSplitReport", least_nodes: int) -> list[str]:

@@ -23,7 +23,7 @@ from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
     from nodepiece.tasks.plan import Plan, Subject
-    from nodepiece.tasks.trial import Duration
+    from nodepiece.tasks.timing import Duration
 
 
 def plan(
@@ -41,10 +41,10 @@ def plan(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: encoder.dim=100."),
     ] = None,
-    no_trial: Annotated[
+    no_timing: Annotated[
         bool,
         typer.Option(
-            "--no-trial", help="Parameters and memory only: no steps are run to tell the time."
+            "--no-timing", "--no-trial", help="Parameters and memory only: no steps are timed."
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -63,8 +63,8 @@ def plan(
 
     from nodepiece.tasks.plan import plan as plan_for
     from nodepiece.tasks.plan import shallow
+    from nodepiece.tasks.timing import estimate_duration
     from nodepiece.tasks.train import choose_device
-    from nodepiece.tasks.trial import try_out
 
     reading = reading_overrides(read_options(delimiter, header, columns, format))
     subject = open_source(source, [*(overrides or []), *reading], data)
@@ -75,9 +75,9 @@ def plan(
         if each is None:
             continue
         plans.append(plan_for(each))
-        if not no_trial:
+        if not no_timing:
             with stage(f"a few steps: {plans[-1].kind}"):
-                durations.append(try_out(each, chosen, rng=np.random.default_rng(0)))
+                durations.append(estimate_duration(each, chosen, rng=np.random.default_rng(0)))
     if as_json:
         typer.echo(json.dumps(to_json(subject, plans, durations), indent=2))
     else:
@@ -94,14 +94,14 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "Subjec
     from nodepiece.recipes import experiment_names
     from nodepiece.settings import Experiment, load_experiment, with_overrides
     from nodepiece.tasks.plan import LINK_TASKS, Sizes, assumed_subject, read_subject
-    from nodepiece.tasks.task_names import task_of
+    from nodepiece.tasks.registry import task_class
 
     if source in experiment_names() or Path(source).suffix == ".toml":
         experiment = load_experiment(source, overrides)
     else:
         experiment = with_overrides(Experiment(name="plan", dataset=source), overrides)
     try:
-        task = task_of(experiment).open(experiment, data)
+        task = task_class(experiment).open(experiment, data)
     except InputError:
         known = BENCHMARKS.get(experiment.dataset)
         if not known or not known.num_nodes or not {"train", "test"} <= set(known.sizes):

@@ -1,4 +1,4 @@
-"""nodepiece predict: the likeliest answers to a question, by name."""
+"""nodepiece predict: the likeliest answers to a query, by name."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -88,8 +88,8 @@ def predict(
         head=head, relation=relation, tail=tail, top=top, include_known=include_known
     )
     if as_json:
-        question = {"head": head, "relation": relation, "tail": tail}
-        content = question | {"answers": [answer.to_json() for answer in answers]}
+        query = {"head": head, "relation": relation, "tail": tail}
+        content = query | {"answers": [answer.to_json() for answer in answers]}
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     out.print(f"\n{head or '?'} — {relation or '?'} — {tail or '?'}", style="bold")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodepiece.commands.console import JsonOption, count, say, stage
+from nodepiece.commands.console import JsonOption, count, log, stage
 from nodepiece.commands.graphs import (
     ColumnsOption,
     DataOption,
@@ -79,17 +79,17 @@ def split(
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     for sentence in summary(report, output):
-        say(sentence)
+        log(sentence)
 
 
 def summary(report: "SplitReport", output: Path) -> list[str]:
-    judged = " and ".join(
+    evaluated = " and ".join(
         f"{report.num_facts[part]:,} of {count(number, 'unseen node')} for {part}"
         for part, number in report.num_unseen.items()
     )
     return [
         f"wrote {output}: {report.num_train:,} facts between {report.num_nodes:,} nodes to learn "
-        f"from, {judged}",
+        f"from, {evaluated}",
         f"left out {count(report.num_between, 'fact')} between unseen nodes, "
         f"{count(report.num_lost, 'fact')} that lead to nothing seen or are alone with their node, "
         f"and {count(report.num_single, 'node')} with fewer than two facts left",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodepiece.commands.console import count, say, stage
+from nodepiece.commands.console import count, log, stage
 from nodepiece.commands.graphs import (
     ColumnsOption,
     DataOption,
@@ -115,7 +115,7 @@ def tokenize(
         ),
     ] = DEFAULTS.disconnected,
     no_distances: Annotated[
-        bool, typer.Option("--no-distances", help="Forget how far the anchors are.")
+        bool, typer.Option("--no-distances", help="Leave out the distances to the anchors.")
     ] = False,
     seed: Annotated[
         int, typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same bytes.")
@@ -153,7 +153,7 @@ def tokenize(
         table = tokenize_in_stages(facts, settings, seed)
     save_in_a_stage(table, output)
     for sentence in summary(table, output, perf_counter() - start):
-        say(sentence)
+        log(sentence)
 
 
 @contextmanager

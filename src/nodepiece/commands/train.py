@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodepiece.commands.console import err, interrupts, say
+from nodepiece.commands.console import err, interrupts, log
 from nodepiece.commands.epochs import EpochProgress
 from nodepiece.commands.experiments import print_groups
 from nodepiece.commands.graphs import (
@@ -25,7 +25,7 @@ from nodepiece.commands.tables import SHARES
 from nodepiece.errors import InputError, Stopped
 
 if TYPE_CHECKING:
-    from nodepiece.training.loop import Watcher
+    from nodepiece.training.loop import Callback
 
 DeviceOption = Annotated[
     str | None,
@@ -102,11 +102,11 @@ def train(
         check_output(folder, marker=CONFIG, kind="run")
     keep_freed_memory()
     with EpochProgress(settings.training.epochs) as progress:
-        watchers: tuple[Watcher, ...] = (progress,)
+        callbacks: tuple[Callback, ...] = (progress,)
         if tensorboard is not None:
             from nodepiece.training.tensorboard import TensorBoard
 
-            watchers += (TensorBoard(tensorboard / settings.name),)
+            callbacks += (TensorBoard(tensorboard / settings.name),)
         with stop_after_epoch(lambda: progress.is_under_way) as should_stop:
             metrics = train_experiment(
                 experiment,
@@ -116,8 +116,8 @@ def train(
                 device=device,
                 resume=resume,
                 overwrite=overwrite,
-                watchers=watchers,
-                say=progress.say,
+                callbacks=callbacks,
+                log=progress.log,
                 should_stop=should_stop,
             )
     if not is_first:
@@ -128,11 +128,11 @@ def train(
         )
         raise Stopped(f"stopped after the epoch; go on with: {again}")
     for sentence in summary(metrics, folder):
-        say(sentence)
+        log(sentence)
 
 
 FACTS = "--head X --relation R"
-QUESTIONS = {  # what a run of each task is asked with
+QUERIES = {  # what a run of each task is asked with
     "link-prediction": FACTS,
     "relation-prediction": "--head X --tail Y",
     "inductive-link-prediction": FACTS,
@@ -142,9 +142,9 @@ QUESTIONS = {  # what a run of each task is asked with
 
 
 def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
-    seconds, question = metrics["seconds"], QUESTIONS[metrics["task"]]
+    seconds, query = metrics["seconds"], QUERIES[metrics["task"]]
     if metrics["task"] == "out-of-sample" and metrics["vocabulary"]["anchors"]:
-        question += " --facts new.tsv"  # which a vector for every node cannot answer
+        query += " --facts new.tsv"  # which a vector for every node cannot answer
     scores = "no test facts, so it was not evaluated"
     if metrics["split"] is not None:
         shown = [f"{SHARES[key]} {metrics[key]:.4f}" for key in SHARES if key in metrics]
@@ -153,7 +153,7 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
         f"{metrics['experiment']}: {scores}",
         f"{metrics['parameters']:,} parameters; {seconds['train']:.1f} s of training, "
         f"{seconds['evaluate']:.1f} s of evaluation on {metrics['device']}",
-        f"wrote {folder}; ask it with: nodepiece predict {folder} {question}",
+        f"wrote {folder}; ask it with: nodepiece predict {folder} {query}",
     ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodepiece.commands.console import JsonOption, count, say, stage
+from nodepiece.commands.console import JsonOption, count, log, stage
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.graphs import (
     ColumnsOption,
@@ -45,7 +45,7 @@ def update(
         bool,
         typer.Option(
             "--keep-vectors",
-            help="Compute all vectors now and keep them beside the run: later questions are "
+            help="Compute all vectors now and keep them beside the run: later queries are "
             "answered without. A first change does so as well.",
         ),
     ] = False,
@@ -60,7 +60,7 @@ def update(
 
     New nodes get their pieces from their facts and their vectors by the weights as they are, and so
     does every node whose pieces change; all others stay untouched. Relations must be known from
-    training. An update happens wholly or not at all, and who uses the run meanwhile is not
+    training. An update is committed wholly or not at all, and who uses the run meanwhile is not
     disturbed.
     """
     from nodepiece.inference.run import load
@@ -92,7 +92,7 @@ def update(
         typer.echo(json.dumps(done, indent=2))
         return
     for sentence in sentences:
-        say(sentence)
+        log(sentence)
 
 
 def summary(updated: "Updated", run: Path) -> list[str]:

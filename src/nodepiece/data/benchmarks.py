@@ -196,8 +196,8 @@ def _out_of_sample(
     new_nodes: tuple[int, int],  # valid, test
 ) -> Benchmark:
     num_relations, *sizes = counts
-    judged = {part: (f"{part}.json.gz", f"{part}.json") for part in SPLITS[1:]}
-    ours = {"train": _triples("train")} | judged
+    evaluated = {part: (f"{part}.json.gz", f"{part}.json") for part in SPLITS[1:]}
+    ours = {"train": _triples("train")} | evaluated
     released = {"train": ("train.txt",)} | {part: (f"{part}.json",) for part in SPLITS[1:]}
     return Benchmark(
         name,

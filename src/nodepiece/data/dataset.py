@@ -1,4 +1,4 @@
-"""A graph to learn from and facts to be judged by."""
+"""A graph to train on and facts to evaluate on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -63,7 +63,7 @@ def read_delimited(file: InputFile, options: ReadOptions, *, candidates: str) ->
 def find_layout(
     file: InputFile, options: ReadOptions, candidates: str
 ) -> tuple[TextLayout, Columns]:
-    """Delimiter, header and columns, judged by the first lines of the file."""
+    """Delimiter, header and columns, detected from the first lines of the file."""
     lines = sample_lines(file)
     try:
         delimiter = find_delimiter(lines, options, candidates)
@@ -95,7 +95,7 @@ def find_layout(
 
 
 def readable(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    """Some rows, or those before one that cannot be read: whoever reads all of them refuses it."""
+    """Some rows, up to one that cannot be read; reading the whole file then refuses that one."""
     try:
         yield from islice(rows, SAMPLE_ROWS)
     except csv.Error:

@@ -49,10 +49,10 @@ def download(
     report: Callable[[int, int | None, str], None],
     patience: Patience,
 ) -> Downloaded:
-    """Download to `target`; `report` hears bytes so far, bytes in all if known, and a remark.
+    """Download to `target`; `report` gets bytes so far, bytes in all if known, and a remark.
 
     What has arrived is kept in TARGET.partial, also after Ctrl-C or a lost connection, and the
-    next call asks only for the rest. The git blob id is the judge: if it fits, the file is whole,
+    next call asks only for the rest. The git blob id decides: if it fits, the file is whole,
     whatever the server said of its length; if it does not, and no byte is missing, the partial
     file is removed.
     """
@@ -163,7 +163,7 @@ def _refuse_excess(source: Source, partial: Path, num_bytes: int) -> None:
 
 
 def _refuse_plain_http(source: Source, url: str) -> None:
-    """Whoever is on the way could put anything in the place of what plain http brings."""
+    """Refuse a redirect from https to http, whose content anybody on the network can replace."""
     if source.url.startswith("https:") and not url.startswith("https:"):
         raise InputError(
             f"{source.url} is redirected to {url}, which is not encrypted; nothing was "
@@ -212,7 +212,7 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def on_disk(path: Path) -> Iterator[None]:
-    """A full or forbidden disk is the user's to mend; it must not pass for a lost connection."""
+    """A full or forbidden disk is the user's to fix; it must not pass for a lost connection."""
     try:
         yield
     except OSError as error:

@@ -34,7 +34,7 @@ def has_header(cells: Sequence[str], later: Rows, options: ReadOptions, where: s
         return is_header_at([int(column) for column in columns], cells, later, where)
     found = readings(cells)
     if len(found) > 1:
-        return True  # and refused by whoever has to choose between the readings
+        return True  # the caller has to choose between the readings, and refuses
     if found:
         if recurs(cells, found[0], later):
             refuse(cells, found[0], where)
@@ -48,9 +48,9 @@ def has_header(cells: Sequence[str], later: Rows, options: ReadOptions, where: s
 
 
 def is_header_at(chosen: Sequence[int], cells: Sequence[str], later: Rows, where: str) -> bool:
-    """The same for columns given by number, whose roles are known without names."""
+    """Whether the first row is a header, for columns given by number."""
     if not all(0 <= place < len(cells) for place in chosen):
-        return False  # and refused by whoever looks for these columns
+        return False  # the caller does not find these columns, and refuses
     words = [plain(cells[place]) for place in chosen]
     known = [place for place in chosen if roles_known([cells[place]])]
     is_full = len(known) == 3 or set(words) in LETTER_TRIPLES

@@ -1,4 +1,4 @@
-"""A dataset as it would be if a node had never been heard of."""
+"""A dataset without one of its nodes."""
 
 from dataclasses import replace
 

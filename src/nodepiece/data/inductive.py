@@ -1,4 +1,4 @@
-"""Two graphs over the same relations: one to learn from, another one to be judged on."""
+"""Two graphs over the same relations: one to train on, another one to evaluate on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ PARTS = ("training", "inference")  # folders of such a dataset
 
 @dataclass(frozen=True, eq=False)
 class InductiveDataset:
-    """A graph to learn from, and another one, over the same relations, to be judged on.
+    """A graph to learn from, and another one, over the same relations, to evaluate on.
 
     The inference graph has nodes, ids and node names of its own and the relation ids of the
     training graph; relations that training does not have, if they are kept, come after those. Its
@@ -47,7 +47,7 @@ def read_inductive(
 ) -> InductiveDataset:
     """A folder with `training/` and `inference/` in it, each with train, valid and test.
 
-    What has neither is one graph, to be judged on itself.
+    What has neither is one graph, evaluated on itself.
     """
     if not any((folder / part).is_dir() for part in PARTS):
         return of_one_graph(read_dataset(folder, options=options))
@@ -65,7 +65,7 @@ def read_inductive(
 
 
 def of_one_graph(dataset: Dataset) -> InductiveDataset:
-    """Judged on the graph that is learned from, by its own valid and test facts."""
+    """One graph for training and evaluation, with its own valid and test facts."""
     return InductiveDataset(dataset.name, dataset, dataset, num_unknown_relations=0, num_dropped=0)
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from nodepiece.errors import InputError
 
 STANDARD_INPUT = "-"
-SAMPLE_BYTES = 1 << 20  # enough to judge a file by
+SAMPLE_BYTES = 1 << 20  # enough to detect the format of a file
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
@@ -57,7 +57,7 @@ class InputFile:
         return self.path.open("rb")
 
     def arrow_stream(self) -> pa.NativeFile:
-        """The same bytes, read and decompressed outside the interpreter lock."""
+        """An Arrow stream of the bytes, read and decompressed outside the interpreter lock."""
         return pa.input_stream(str(self.path), compression="gzip" if self.is_gzip else None)
 
     def sample(self) -> bytes:
@@ -68,7 +68,7 @@ class InputFile:
 
 @contextmanager
 def open_source(source: str | Path) -> Iterator[InputFile]:
-    """Yield the file behind `source`; anything wrong with it below is told as an InputError.
+    """Yield the file behind `source`; anything wrong with it is raised as an InputError.
 
     Standard input is copied to a temporary file first: Parquet is read from its end, and naming
     the line of a mistake takes a second look.

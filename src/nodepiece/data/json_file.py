@@ -21,7 +21,7 @@ def read_json(path: Path) -> dict[str, Any]:
             content = json.load(file)
     except (ValueError, RecursionError, EOFError, OSError, zlib.error) as error:
         raise InputError(
-            f"{path} cannot be read as JSON ({error}); mend it, or fetch it again"
+            f"{path} cannot be read as JSON ({error}); fix it, or fetch it again"
         ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path} must hold an object with a key for each node")

@@ -80,11 +80,11 @@ def parsed(text: bytes, where: str) -> Any:
         value = json.loads(text.decode())
     except (ValueError, RecursionError) as error:
         line = shown(text.decode("utf-8", "surrogateescape"))
-        raise InputError(f"{where} is not JSON ({error}): {line}; mend the line") from error
+        raise InputError(f"{where} is not JSON ({error}): {line}; fix the line") from error
     if not isinstance(value, dict | list):
         raise InputError(
             f"{where}: expected an object or an array of head, relation and tail, got "
-            f"{shown(text.decode())}; mend the line"
+            f"{shown(text.decode())}; fix the line"
         )
     return value
 
@@ -106,7 +106,7 @@ def json_blocks(
             )
         if width not in (None, len(value)):
             raise InputError(
-                f"{where}: expected an array of {width}, got one of {len(value)}; mend the line"
+                f"{where}: expected an array of {width}, got one of {len(value)}; fix the line"
             )
         for role, key, column in zip(ROLES, keys, columns, strict=True):
             column.append(name_of(value, key, role, where))
@@ -129,7 +129,7 @@ def name_of(value: Any, key: Any, role: str, where: str) -> str:
     if not isinstance(name, str):
         raise InputError(
             f"{where}: the {role} ({key!r}) is {shown(json.dumps(name))}, but names are text or "
-            "whole numbers; mend the line"
+            "whole numbers; fix the line"
         )
     if not name:
         raise InputError(f"{where}: the {role} ({key!r}) is empty; fill it in or remove the line")

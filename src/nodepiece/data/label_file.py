@@ -1,4 +1,4 @@
-"""Classes of nodes in a file of anybody's: JSON, or a line for each node and class."""
+"""Node classes in a file: JSON, or a line for each node and class."""
 
 import csv
 import io

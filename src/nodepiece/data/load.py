@@ -18,7 +18,7 @@ from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.data.inductive import InductiveDataset, join_graphs
 from nodepiece.data.labelled_graph import LabelledGraph, read_labelled_graph
 from nodepiece.data.ogb import read_ogb_dataset, read_ogb_training_graph
-from nodepiece.data.out_of_sample import JUDGED, OutOfSampleDataset, read_parts
+from nodepiece.data.out_of_sample import EVALUATION_SPLITS, OutOfSampleDataset, read_parts
 from nodepiece.data.read import ReadOptions, read_dataset, read_graph_with_report
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -55,7 +55,7 @@ def load_labelled_graph(name: str, data: Path | None) -> LabelledGraph:
 
 def load_out_of_sample(name: str, data: Path | None) -> OutOfSampleDataset:
     files = _locate(name, data, task=OUT_OF_SAMPLE).files
-    unseen = {part: files[part] for part in JUDGED}
+    unseen = {part: files[part] for part in EVALUATION_SPLITS}
     return replace(read_parts(name, files["train"], unseen, NO_HEADER), layout="")
 
 

@@ -127,7 +127,7 @@ def complaint_about(cells: list[str], layout: TextLayout) -> str | None:
 def wrong_number_of_columns(cells: list[str], layout: TextLayout) -> str:
     return (
         f"expected {layout.num_columns} columns separated by {layout.words}, got {len(cells)}: "
-        f"{shown(layout.delimiter.join(cells))}; mend the line or remove it, "
+        f"{shown(layout.delimiter.join(cells))}; fix the line or remove it, "
         "or give --delimiter and --columns if it is right"
     )
 

@@ -37,13 +37,13 @@ def write_ogb(
         save_arrays(partial / OGB_FILES["train"][0], train.triples)
         for part in ("valid", "test"):
             facts = dataset.part(part)
-            negatives = draw_negatives(facts, known, train, num_negatives, rng=rng)
+            negatives = sample_negatives(facts, known, train, num_negatives, rng=rng)
             save_arrays(partial / OGB_FILES[part][0], facts, negatives)
         save_mapping(partial / OGB_FILES["nodes"][0], node_names(train), "node idx,entity id")
         save_mapping(partial / OGB_FILES["relations"][0], relation_names(train), "reltype,rel id")
 
 
-def draw_negatives(
+def sample_negatives(
     facts: IntArray,
     known: LongArray,  # sorted keys of all facts that hold
     graph: KnowledgeGraph,

@@ -27,7 +27,7 @@ from nodepiece.data.ogb import (
     read_ogb_dataset,
     read_ogb_training_graph,
 )
-from nodepiece.data.out_of_sample import JUDGED, OutOfSampleDataset, read_out_of_sample
+from nodepiece.data.out_of_sample import EVALUATION_SPLITS, OutOfSampleDataset, read_out_of_sample
 from nodepiece.data.out_of_sample_split import split_out_of_sample
 from nodepiece.data.read import dataset_name, read_dataset, read_graph_with_report
 from nodepiece.errors import InputError
@@ -62,7 +62,7 @@ def open_inductive(
     keep_unseen_relations: bool = False,
     options: ReadOptions = DETECT_EVERYTHING,
 ) -> InductiveDataset:
-    """A graph to learn from and another one, or the same, to be judged on.
+    """A graph to learn from and another one, or the same, to evaluate on.
 
     A path that exists wins over a name.
     """
@@ -99,7 +99,7 @@ def open_out_of_sample(
     time: with 5 % of the nodes for valid, 5 % for test, and seed 0.
     """
     folder = Path(source)
-    if folder.is_dir() and (folder / f"{JUDGED[0]}.json").is_file():
+    if folder.is_dir() and (folder / f"{EVALUATION_SPLITS[0]}.json").is_file():
         return read_out_of_sample(folder, options=options)
     if source in BENCHMARKS and BENCHMARKS[source].task == OUT_OF_SAMPLE:
         refuse_options(source, options)

@@ -18,7 +18,7 @@ from nodepiece.files import atomic_folder
 from nodepiece.graph.arrays import IntArray, LongArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
-JUDGED = ("valid", "test")
+EVALUATION_SPLITS = ("valid", "test")
 MARKER = "out_of_sample.json"  # in a folder that was written here: how it was made
 
 AS_WRITTEN = ReadOptions(delimiter="tab", header=False, format="tsv")  # whatever the names are
@@ -93,7 +93,7 @@ def read_out_of_sample(
     """A folder with a training graph and the two JSON files."""
     if (folder / MARKER).is_file():
         options = AS_WRITTEN
-    files = {split: folder / f"{split}.json" for split in JUDGED}
+    files = {split: folder / f"{split}.json" for split in EVALUATION_SPLITS}
     if missing := [path.name for path in files.values() if not path.is_file()]:
         raise InputError(
             f"{folder} has no {' and no '.join(missing)}; make an out-of-sample split with "
@@ -121,7 +121,7 @@ def write_out_of_sample(
             for head, relation, tail in graph.triples.tolist():
                 names = graph.node_name(head), graph.relation_name(relation), graph.node_name(tail)
                 file.write("\t".join(names) + "\n")
-        for split in JUDGED:
+        for split in EVALUATION_SPLITS:
             text = json.dumps(dataset.unseen[split], ensure_ascii=False)
             (partial / f"{split}.json").write_text(text + "\n", encoding="utf-8")
         text = json.dumps(remarks, indent=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from nodepiece.data.dataset import Dataset
-from nodepiece.data.out_of_sample import JUDGED, NamedTriple, OutOfSampleDataset
+from nodepiece.data.out_of_sample import EVALUATION_SPLITS, NamedTriple, OutOfSampleDataset
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -48,7 +48,7 @@ def split_out_of_sample(
     is_between = (ends > 0).all(axis=1)
     train, node_names, relation_names = renumbered(facts[is_seen], dataset.names)
     unseen, num_lost, num_single = {}, 0, 0
-    for number, split in enumerate(JUDGED, start=1):
+    for number, split in enumerate(EVALUATION_SPLITS, start=1):
         own = facts[(ends == number).any(axis=1) & ~is_between]
         by_node, lost, single = facts_by_node(
             own, part_of == number, dataset.names, set(node_names), set(relation_names)
@@ -58,8 +58,8 @@ def split_out_of_sample(
     report = SplitReport(
         train.num_triples,
         train.num_nodes,
-        {split: len(unseen[split]) for split in JUDGED},
-        {split: sum(map(len, unseen[split].values())) for split in JUDGED},
+        {split: len(unseen[split]) for split in EVALUATION_SPLITS},
+        {split: sum(map(len, unseen[split].values())) for split in EVALUATION_SPLITS},
         int(is_between.sum()),
         num_lost,
         num_single,

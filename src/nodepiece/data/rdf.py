@@ -75,9 +75,9 @@ def rdf_blocks(file: InputFile, extension: str) -> Iterator[Block]:
         except SyntaxError as error:
             reason = str(error.msg).partition(": ")[2] or error.msg
             if not error.lineno:  # RDF/XML has none
-                raise InputError(f"{file.label}: {reason}; mend the file") from error
+                raise InputError(f"{file.label}: {reason}; fix the file") from error
             raise InputError(
-                f"{file.label} line {error.lineno:,}: {reason}; mend the line"
+                f"{file.label} line {error.lineno:,}: {reason}; fix the line"
             ) from error
     if extension == "rdf":
         refuse_cut(file, stream.end)

@@ -5,7 +5,7 @@ that arrays of numbers are written with. Nor can a small file ask for much memor
 be compressed, all storages together are no larger than the file, and no tensor is larger than its
 storage.
 
-torch.load can be told to be careful too, but then it knows only the pickle protocol that torch.save
+torch.load has a safe mode too, but then it reads only the pickle protocol that torch.save
 uses by itself (2), and arrays of several gigabytes are written with protocol 4.
 """
 

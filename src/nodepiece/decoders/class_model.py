@@ -6,9 +6,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from nodepiece.encoders.arranged_edges import ArrangedEdges, arrange_edges
 from nodepiece.encoders.compgcn import CompGCN
 from nodepiece.encoders.complex_numbers import to_unit_modulus
+from nodepiece.encoders.edge_layout import EdgeLayout, build_edge_layout
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
 from nodepiece.encoders.parameters import Dropout, linear, phases, use_generator
@@ -75,7 +75,7 @@ class ClassModel(nn.Module):
         self.dropout = Dropout(classifier.dropout)
         self.unit_relations = classifier.unit_relations
         self.register_buffer("edges", edges if graph.layers else None, persistent=False)
-        self._arranged: ArrangedEdges | None = None
+        self._arranged: EdgeLayout | None = None
         use_generator(self, generator)
 
     def relation_vectors(self) -> nn.Parameter:
@@ -89,7 +89,7 @@ class ClassModel(nn.Module):
         vectors = self.nodes.all_nodes()
         if self.layers is None:
             return vectors
-        return self.layers(vectors, self.relation_vectors(), self._arranged_edges())[0]
+        return self.layers(vectors, self.relation_vectors(), self._edge_layout())[0]
 
     def logits(self, nodes: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (num_nodes, dim) from `node_vectors` -> (batch, num_classes)."""
@@ -105,12 +105,12 @@ class ClassModel(nn.Module):
                 relations = self.relation_vectors()
                 relations.copy_(to_unit_modulus(relations))
 
-    def _arranged_edges(self) -> ArrangedEdges:
+    def _edge_layout(self) -> EdgeLayout:
         """The edges in order: once, and again when the model changes its device."""
         edges = cast(Tensor, self.edges)
         if self._arranged is None or self._arranged.device != edges.device:
             num_nodes = self.nodes.num_embeddings
-            self._arranged = arrange_edges(edges, num_nodes, self.num_relations)
+            self._arranged = build_edge_layout(edges, num_nodes, self.num_relations)
         return self._arranged
 
 

@@ -29,7 +29,7 @@ class EncodedGraph:
     nodes: Tensor  # (num_nodes, dim)
     relations: Tensor  # (num_relations, dim) as in GraphView.relation_row
     view: GraphView
-    weight: Tensor | None  # (num_edges,) 0: hidden
+    edge_mask: Tensor | None  # (num_edges,) 0: hidden
     decoder: Decoder
 
     @property
@@ -80,7 +80,7 @@ class InductiveModel(nn.Module):
         use_generator(self, generator)
         self.training_view: GraphView | None = None  # what a trainer looks at
 
-    def look_at(self, graph: KnowledgeGraph, table: TokenTable) -> GraphView:
+    def view(self, graph: KnowledgeGraph, table: TokenTable) -> GraphView:
         """What `encode` needs of a graph, on the device of the model."""
         encoder = None if isinstance(self.encoder, TransformerEncoder) else self.encoder
         device = self.tables.relations.device
@@ -94,10 +94,10 @@ class InductiveModel(nn.Module):
             for bags, new in zip(view.bags, (fresh, fresh.transposed()), strict=True):
                 bags.copy_from(new)
 
-    def encode(self, view: GraphView, weight: Tensor | None = None) -> EncodedGraph:
+    def encode(self, view: GraphView, edge_mask: Tensor | None = None) -> EncodedGraph:
         """The vectors of all nodes and relations; edges of weight 0 are hidden.
 
-        They are neither heard along nor told by the pieces of their nodes.
+        No message goes along them, and the pieces of their nodes do not contain them.
         """
         pieces = self.tables.vectors()
         relations: Tensor = self.tables.relations
@@ -107,17 +107,19 @@ class InductiveModel(nn.Module):
             relations = torch.cat([direct, unseen[:1], inverse, unseen[1:]])
             more = torch.cat([pieces.relations, unseen])
             pieces = PieceVectors(pieces.anchors, pieces.distances, more)
-        nodes = self.encode_pieces(pieces, view, weight)
+        nodes = self.encode_pieces(pieces, view, edge_mask)
         if self.layers is not None:
-            nodes, relations = self.layers(nodes, relations, view.edges, weight)
+            nodes, relations = self.layers(nodes, relations, view.edges, edge_mask)
         if self.node_norm is not None:
             nodes = self.node_norm(nodes)
-        return EncodedGraph(nodes, relations, view, weight, self.decoder)
+        return EncodedGraph(nodes, relations, view, edge_mask, self.decoder)
 
-    def encode_pieces(self, pieces: PieceVectors, view: GraphView, weight: Tensor | None) -> Tensor:
+    def encode_pieces(
+        self, pieces: PieceVectors, view: GraphView, edge_mask: Tensor | None
+    ) -> Tensor:
         """(num_nodes, dim), before any message passing."""
-        if weight is not None:
-            return self.encoder(pieces, view.tokens_with(weight))
+        if edge_mask is not None:
+            return self.encoder(pieces, view.tokens_with(edge_mask))
         if view.bags is not None and not isinstance(self.encoder, TransformerEncoder):
             return self.encoder.factorized(pieces, *view.bags)
         return self.encoder(pieces, view.tokens)
@@ -128,7 +130,7 @@ class InductiveModel(nn.Module):
         return scores if self.walks is None else scores + self.walk(heads, relations, graph)
 
     def score_by_vectors(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
-        """The same without walks."""
+        """Scores of all tails by the vectors alone, without walks: (batch, num_nodes)."""
         head = self.query_dropout(graph.vectors_of(heads))
         relation = graph.relations.index_select(0, relations)
         return self.decoder.score_all_tails(head, relation, graph.nodes)
@@ -137,10 +139,10 @@ class InductiveModel(nn.Module):
         """What walks add to the scores."""
         if self.walks is None:
             raise ValueError("this model has no walks")
-        edges, weight = graph.view.edges, graph.weight
-        if weight is not None:
-            weight = weight.index_select(0, edges.order)
-        return self.walks.in_parts(heads, relations, graph.relations, edges.ends_of_edges, weight)
+        edges, edge_mask = graph.view.edges, graph.edge_mask
+        if edge_mask is not None:
+            edge_mask = edge_mask.index_select(0, edges.order)
+        return self.walks.in_chunks(heads, relations, graph.relations, edges.edge_index, edge_mask)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, graph: EncodedGraph) -> Tensor:
         """(batch,), (batch,) -> (batch, num_relations), by vectors alone: walks find tails."""

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from nodepiece.decoders.triple_scores import DECODERS
-from nodepiece.decoders.walk_ground import OwnEdges
+from nodepiece.decoders.walk_graph import QueryEdges
 from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.encoders.complex_numbers import to_unit_modulus
-from nodepiece.encoders.edge_products import EdgeEnds
+from nodepiece.encoders.edge_products import EdgeIndex
 from nodepiece.encoders.graph_layers import GraphLayer, Neighbourhoods, group_neighbours
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
@@ -85,7 +85,7 @@ class LinkModel(nn.Module):
         if self.needs_edges and relation_dim != dim:
             raise InputError(f"graph layers and walks do not go with the decoder {decoder.kind}")
         self.register_buffer("edges", edges if self.needs_edges else None, persistent=False)
-        self._hoods: Neighbourhoods | None = None
+        self._neighbourhood_cache: Neighbourhoods | None = None
         self.node_norm = nn.BatchNorm1d(dim) if decoder.node_norm else None
         self.query_dropout = Dropout(decoder.query_dropout)
         self.unit_relations = decoder.unit_relations
@@ -113,15 +113,15 @@ class LinkModel(nn.Module):
                 relations = self.relation_vectors()
                 relations.copy_(to_unit_modulus(relations))
 
-    def node_vectors(self, weight: Tensor | None = None) -> Tensor:
+    def node_vectors(self, edge_mask: Tensor | None = None) -> Tensor:
         """(num_nodes, dim): every node, through the graph layers if there are any.
 
-        weight: (num_edges,) 0 for edges that are hidden from the layers, and 1 for the others.
+        edge_mask: (num_edges,) 0 for edges that are hidden from the layers, and 1 for the others.
         """
-        hoods = self._neighbourhoods() if self.layers else None
-        if hoods is not None and weight is not None:
-            hoods = hoods.with_edge_mask(weight)
-        return self._finish(self.nodes.all_nodes(), hoods)
+        neighbourhoods = self._neighbourhoods() if self.layers else None
+        if neighbourhoods is not None and edge_mask is not None:
+            neighbourhoods = neighbourhoods.with_edge_mask(edge_mask)
+        return self._finish(self.nodes.all_nodes(), neighbourhoods)
 
     def vectors_from(self, encoded: Tensor, edges: Tensor | None) -> Tensor:
         """Node vectors from those of an encoder, for other nodes than the model's own.
@@ -135,7 +135,7 @@ class LinkModel(nn.Module):
         return self._finish(encoded, group_neighbours(edges, len(encoded), self.num_relations))
 
     def vectors_of(self, nodes: Tensor) -> Tensor:
-        """The vectors of some nodes, (num_asked,) -> (num_asked, dim).
+        """The vectors of some nodes, (num_queries,) -> (num_queries, dim).
 
         Only these are encoded, where the model allows it, and each once. On a GPU, where a step
         has shapes that do not depend on values, one that is asked for twice is encoded twice,
@@ -163,7 +163,7 @@ class LinkModel(nn.Module):
         return scores if self.walks is None else scores + self.walk(heads, relations)
 
     def score_by_vectors(self, heads: Tensor, relations: Tensor, vectors: Tensor) -> Tensor:
-        """The same without walks."""
+        """Scores of all tails by the vectors alone, without walks: (batch, num_nodes)."""
         head = self.query_dropout(vectors.index_select(0, heads))
         relation = self.relation_vectors().index_select(0, relations)
         return self.decoder.score_all_tails(head, relation, vectors)
@@ -172,32 +172,37 @@ class LinkModel(nn.Module):
         self,
         heads: Tensor,
         relations: Tensor,
-        weight: Tensor | None = None,
-        ends: EdgeEnds | None = None,  # of another graph than the model's own
-        own: OwnEdges | None = None,  # what single questions have beside them
+        edge_mask: Tensor | None = None,
+        edge_index: EdgeIndex | None = None,  # of another graph than the model's own
+        query_edges: QueryEdges | None = None,  # what single queries have beside them
     ) -> Tensor:
         """What walks add to `score_all_tails`: (batch, num_nodes)."""
         if self.walks is None:
             raise ValueError("this model has no walks")
-        ends = self._neighbourhoods().ends if ends is None else ends
-        return self.walks.in_parts(heads, relations, self.relation_vectors(), ends, weight, own)
+        edge_index = self._neighbourhoods().edge_index if edge_index is None else edge_index
+        return self.walks.in_chunks(
+            heads, relations, self.relation_vectors(), edge_index, edge_mask, query_edges
+        )
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (batch,), (num_nodes, dim) -> (batch, num_relations)."""
         head, tail = vectors.index_select(0, heads), vectors.index_select(0, tails)
         return self.decoder.score_all_relations(head, tail, self.relation_vectors())
 
-    def _finish(self, vectors: Tensor, hoods: Neighbourhoods | None) -> Tensor:
+    def _finish(self, vectors: Tensor, neighbourhoods: Neighbourhoods | None) -> Tensor:
         for layer in self.layers:
-            vectors = layer(vectors, self.relation_vectors(), hoods)
+            vectors = layer(vectors, self.relation_vectors(), neighbourhoods)
         return vectors if self.node_norm is None else self.node_norm(vectors)
 
     def _neighbourhoods(self) -> Neighbourhoods:
         """The edges grouped: made once, and again when the model changes its device."""
         edges = cast(Tensor, self.edges)
-        if self._hoods is None or self._hoods.share_of_pair.device != edges.device:
-            self._hoods = group_neighbours(edges, self.num_nodes, self.num_relations)
-        return self._hoods
+        if (
+            self._neighbourhood_cache is None
+            or self._neighbourhood_cache.share_of_pair.device != edges.device
+        ):
+            self._neighbourhood_cache = group_neighbours(edges, self.num_nodes, self.num_relations)
+        return self._neighbourhood_cache
 
     def num_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

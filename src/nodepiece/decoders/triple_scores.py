@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nodepiece.decoders.against_all import in_chunks, negative_distances
+from nodepiece.decoders.pairwise_distances import in_chunks, negative_distances
 from nodepiece.encoders.complex_numbers import (
     conjugate,
     moduli,
@@ -88,7 +88,7 @@ def rotate(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
 
 
 def rotate_and_scale(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """The same with the relation as it is: it may scale, too.
+    """RotatE with the relation as it is: it may scale, too.
 
     So it was published behind graph layers, which make of rotations any complex numbers.
     """

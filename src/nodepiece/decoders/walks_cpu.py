@@ -1,6 +1,6 @@
-"""What `Ground.walk` does, for a CPU: each question by itself, and only where walkers are.
+"""What `WalkGraph.walk` does, for a CPU: each query by itself, over nodes with probability only.
 
-After a few steps walkers are at few nodes of a sparse graph. So there is no product over all edges,
+After a few steps few nodes of a sparse graph are reached. So there is no product over all edges,
 and no memory for them: what a gradient needs of the walk is walked again. The order of every sum is
 fixed.
 """
@@ -13,32 +13,37 @@ import torch
 from numba import njit, prange
 from torch import Tensor
 
-from nodepiece.decoders.walk_ground import Ground
+from nodepiece.decoders.walk_graph import WalkGraph
 from nodepiece.graph.arrays import FloatArray, IntArray
 
 Edges = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]  # see `edges_by_tail`
 
 
-def walk(heads: Tensor, preferences: Tensor, mix: Tensor, ground: Ground) -> Tensor:
-    """The same as `ground.walk`, where `can_walk` says that it may be: (num_nodes, batch)."""
-    edges = edges_by_tail(ground)
+def walk(heads: Tensor, preferences: Tensor, mix: Tensor, walk_graph: WalkGraph) -> Tensor:
+    """What `walk_graph.walk` returns, where `can_walk` allows it: (num_nodes, batch)."""
+    edges = edges_by_tail(walk_graph)
     total: Tensor = _Walk.apply(preferences, mix, heads.numpy(), edges)  # type: ignore[no-untyped-call]
-    return total.T.contiguous()  # like all that it will meet
+    return total.T.contiguous()  # like all that it is added to
 
 
-def can_walk(preferences: Tensor, mix: Tensor, ground: Ground) -> bool:
-    """On a CPU, without edges of single questions, and with numbers that numba knows, all alike."""
-    kinds = {preferences.dtype, mix.dtype, ground.weight.dtype}
+def can_walk(preferences: Tensor, mix: Tensor, walk_graph: WalkGraph) -> bool:
+    """On a CPU, without edges of single queries, and with numbers that numba knows, all alike."""
+    kinds = {preferences.dtype, mix.dtype, walk_graph.edge_mask.dtype}
     is_known = kinds in ({torch.float32}, {torch.float64})
-    return is_known and ground.own is None and not mix.is_cuda
+    return is_known and walk_graph.query_edges is None and not mix.is_cuda
 
 
-def edges_by_tail(ground: Ground) -> Edges:
+def edges_by_tail(walk_graph: WalkGraph) -> Edges:
     """Where the edges of each tail start, which they are; heads, relations, chances of all."""
-    tails = ground.ends.tails.edges
-    rows = (tails.offsets, tails.members, ground.ends.heads.rows, ground.ends.relations.rows)
+    tails = walk_graph.edge_index.source.edges
+    rows = (
+        tails.offsets,
+        tails.members,
+        walk_graph.edge_index.target.rows,
+        walk_graph.edge_index.relation.rows,
+    )
     offsets, members, heads, relations = (each.numpy() for each in rows)
-    return offsets, members, heads, relations, ground.chances.detach().numpy()
+    return offsets, members, heads, relations, walk_graph.chances.detach().numpy()
 
 
 class _Walk(torch.autograd.Function):
@@ -46,7 +51,7 @@ class _Walk(torch.autograd.Function):
     def forward(
         ctx: Any, preferences: Tensor, mix: Tensor, heads: IntArray, edges: Edges
     ) -> Tensor:
-        """(batch, num_nodes): so each question writes to places of its own, one after another."""
+        """(batch, num_nodes): so each query writes to places of its own, one after another."""
         preferences, mix = preferences.contiguous(), mix.contiguous()
         ctx.save_for_backward(preferences, mix)
         ctx.heads, ctx.edges = heads, edges
@@ -65,10 +70,10 @@ class _Walk(torch.autograd.Function):
 
 @njit(cache=True)
 def _walk_one(row, head, preferences, edges, chance, seen, places, counts):  # type: ignore[no-untyped-def]
-    """Fill in, for every number of steps, the nodes where walkers are and their chances.
+    """Fill in, for every number of steps, the nodes of nonzero probability, and these.
 
     chance, seen, places: (num_steps + 1, num_nodes). `seen` has row + 1 where `chance` is of this
-    question, so that nothing has to be cleared; `places` starts with the nodes, `counts` says how
+    query, so that nothing has to be cleared; `places` starts with the nodes, `counts` says how
     many there are.
     """
     offsets, members, heads, relations, shares = edges
@@ -103,7 +108,7 @@ def _walk_all(heads, preferences, mix, edges, num_threads):  # type: ignore[no-u
             for step in range(1, num_levels):
                 for node in places[step, : counts[step]]:
                     total[row, node] += mix[step - 1, row] * chance[step, node]
-            total[row, heads[row]] = 0.0  # to be back home is no answer
+            total[row, heads[row]] = 0.0  # the head itself is not an answer
     return total
 
 

@@ -57,7 +57,7 @@ def sum_rows(rows: Tensor, members: Tensor, offsets: Tensor) -> Tensor:
 
 
 def sum_runs(rows: Tensor, offsets: Tensor) -> Tensor:
-    """The same where bags hold consecutive rows, most of them one: (num_bags, dim)."""
+    """Sums of bags that hold consecutive rows, most of them one: (num_bags, dim)."""
     return _sum_side_by_side(rows, None, offsets)
 
 

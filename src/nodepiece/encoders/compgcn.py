@@ -7,7 +7,7 @@ vectors or of trained ones.
 import torch
 from torch import Tensor, nn
 
-from nodepiece.encoders.arranged_edges import ArrangedEdges
+from nodepiece.encoders.edge_layout import EdgeLayout
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.messages import Messages
 from nodepiece.encoders.parameters import Dropout, linear, xavier
@@ -41,17 +41,17 @@ class CompGCN(nn.Module):
         )
 
     def forward(
-        self, nodes: Tensor, relations: Tensor, edges: ArrangedEdges, weight: Tensor | None = None
+        self, nodes: Tensor, relations: Tensor, edges: EdgeLayout, edge_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """(num_nodes, dim), (num_relations, dim) -> the same after all layers.
 
-        weight: (num_edges,), 0 for hidden edges, in the order that `arrange_edges` was given them.
+        edge_mask: (num_edges,), 0 for hidden edges, in the order given to `build_edge_layout`.
         """
-        if weight is not None:
-            weight = weight.index_select(0, edges.order)[:, None].to(nodes.dtype)
+        if edge_mask is not None:
+            edge_mask = edge_mask.index_select(0, edges.order)[:, None].to(nodes.dtype)
         after_layers = []
         for layer in self.layers:
-            update, relations = layer(nodes, relations, edges, weight)
+            update, relations = layer(nodes, relations, edges, edge_mask)
             update = self.layer_dropout(update)
             nodes = nodes + update if self.residual else update
             after_layers.append(nodes)
@@ -61,7 +61,7 @@ class CompGCN(nn.Module):
 
 
 class CompGCNLayer(nn.Module):
-    """relu(norm((dropout(heard directly) + dropout(heard inversely) + own) / 3)), and relations W.
+    """relu(norm((dropout(direct sum) + dropout(inverse sum) + own) / 3)), and relations W.
 
     Own is W (node o loop), where the loop is a relation of its own.
     """
@@ -81,13 +81,13 @@ class CompGCNLayer(nn.Module):
         self.edge_dropout = Dropout(settings.edge_dropout)
 
     def forward(
-        self, nodes: Tensor, relations: Tensor, edges: ArrangedEdges, weight: Tensor | None
+        self, nodes: Tensor, relations: Tensor, edges: EdgeLayout, edge_mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         if self.training and self.edge_dropout.share:
-            weight = nodes.new_ones(len(edges.order), 1) if weight is None else weight
-            weight = self.edge_dropout(weight)
-        heard = self.dropout(self.messages(nodes, relations, edges, weight))
-        direct, inverse = heard.view(2, edges.num_nodes, -1)
+            edge_mask = nodes.new_ones(len(edges.order), 1) if edge_mask is None else edge_mask
+            edge_mask = self.edge_dropout(edge_mask)
+        aggregated = self.dropout(self.messages(nodes, relations, edges, edge_mask))
+        direct, inverse = aggregated.view(2, edges.num_nodes, -1)
         both = direct + inverse
         if self.condense is not None:
             both = self.condense(both)
@@ -101,9 +101,9 @@ def make_messages(
     """By our own kernels or by PyTorch Geometric; the same parameters and the same results."""
     kind = Messages
     if not settings.fused:
-        from nodepiece.encoders.library_messages import LibraryMessages  # takes seconds to import
+        from nodepiece.encoders.pyg_messages import PyGMessages  # takes seconds to import
 
-        kind = LibraryMessages
+        kind = PyGMessages
     return kind(
         dim,
         composition=settings.composition,

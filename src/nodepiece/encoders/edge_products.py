@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nodepiece.encoders.bag_sum import Bags, has_kernel, sum_chunks, sum_members
 from nodepiece.encoders.composition import complex_product
-from nodepiece.encoders.edge_sums import Ends, ends_at, weighted_sum
+from nodepiece.encoders.segments import EdgeGroups, group_edges, weighted_segment_sum
 
 Product = Literal["multiply", "rotate"]
 # The gradient of one side is that of the result times the other side, by this product.
@@ -33,70 +33,81 @@ SideOfEdges = tuple[Tensor, None]  # the rows are those of the edges: (num_edges
 
 
 @dataclass(frozen=True)
-class Voices:
-    """The distinct pairs of relation and tail of some edges."""
+class RelationSourcePairs:
+    """The distinct (relation, source) pairs of some edges; the source is the tail."""
 
-    of_edges: Ends  # num_edges edges, num_voices rows
-    relations: Ends  # of voices: num_voices edges, num_relations rows
-    tails: Ends  # of voices: num_voices edges, num_nodes rows
+    of_edges: EdgeGroups  # num_edges edges, num_pairs rows
+    relations: EdgeGroups  # of pairs: num_pairs edges, num_relations rows
+    tails: EdgeGroups  # of pairs: num_pairs edges, num_nodes rows
 
 
 @dataclass(frozen=True)
-class EdgeEnds:
+class EdgeIndex:
     """Edges (head, relation, tail) by each of the three."""
 
-    heads: Ends
-    relations: Ends
-    tails: Ends
+    target: EdgeGroups  # heads: a message goes from the tail of an edge to its head
+    relation: EdgeGroups
+    source: EdgeGroups  # tails
 
     @cached_property
-    def voices(self) -> Voices:
+    def pairs(self) -> RelationSourcePairs:
         """Costs four sorts; a GPU does without."""
-        num_relations, num_nodes = (end.edges.num_bags for end in (self.relations, self.tails))
-        key, voice = torch.unique(
-            self.relations.rows * num_nodes + self.tails.rows, return_inverse=True
+        num_relations, num_nodes = (end.edges.num_bags for end in (self.relation, self.source))
+        key, pair = torch.unique(
+            self.relation.rows * num_nodes + self.source.rows, return_inverse=True
         )
-        return Voices(
-            ends_at(voice, len(key)),
-            ends_at(key // max(1, num_nodes), num_relations),
-            ends_at(key % max(1, num_nodes), num_nodes),
+        return RelationSourcePairs(
+            group_edges(pair, len(key)),
+            group_edges(key // max(1, num_nodes), num_relations),
+            group_edges(key % max(1, num_nodes), num_nodes),
         )
 
 
-def ends_of(edges: Tensor, num_nodes: int, num_relations: int) -> EdgeEnds:
+def build_edge_index(edges: Tensor, num_nodes: int, num_relations: int) -> EdgeIndex:
     """edges: (num_edges, 3). Costs three stable sorts."""
     head, relation, tail = edges.long().T.contiguous()
-    return EdgeEnds(
-        ends_at(head, num_nodes), ends_at(relation, num_relations), ends_at(tail, num_nodes)
+    return EdgeIndex(
+        group_edges(head, num_nodes),
+        group_edges(relation, num_relations),
+        group_edges(tail, num_nodes),
     )
 
 
-def products_along(left: Tensor, right: Tensor, ends: tuple[Ends, Ends], how: Product) -> Tensor:
+def products_along(
+    left: Tensor, right: Tensor, ends: tuple[EdgeGroups, EdgeGroups], how: Product
+) -> Tensor:
     """(num_left, dim), (num_right, dim) -> (num_edges, dim): for every edge left * right."""
     return _ProductsAlong.apply(left, right, *ends, how)  # type: ignore[no-untyped-call]
 
 
-def sum_products(nodes: Tensor, relations: Tensor, weight: Tensor | None, ends: EdgeEnds) -> Tensor:
-    """For every node the sum over its edges of weight * tail * relation: (num_nodes, dim).
+def sum_products(
+    nodes: Tensor, relations: Tensor, edge_weight: Tensor | None, edge_index: EdgeIndex
+) -> Tensor:
+    """For every node the sum over its edges of edge_weight * tail * relation: (num_nodes, dim).
 
-    nodes (num_nodes, dim); relations (num_relations, dim); weight (num_edges,), which gets no
+    nodes (num_nodes, dim); relations (num_relations, dim); edge_weight (num_edges,), which gets no
     gradient.
     """
-    if weight is not None:
-        weight = weight.detach().contiguous()
+    if edge_weight is not None:
+        edge_weight = edge_weight.detach().contiguous()
     if has_kernel(nodes, relations):
-        return _SumProducts.apply(nodes, relations, weight, ends)  # type: ignore[no-untyped-call]
-    voices = ends.voices
-    said = products_along(nodes, relations, (voices.tails, voices.relations), "multiply")
-    if weight is None:
-        weight = said.new_ones(len(ends.heads.rows))
-    return weighted_sum(said, weight[:, None], voices.of_edges, ends.heads)
+        return _SumProducts.apply(nodes, relations, edge_weight, edge_index)  # type: ignore[no-untyped-call]
+    pairs = edge_index.pairs
+    messages = products_along(nodes, relations, (pairs.tails, pairs.relations), "multiply")
+    if edge_weight is None:
+        edge_weight = messages.new_ones(len(edge_index.target.rows))
+    return weighted_segment_sum(messages, edge_weight[:, None], pairs.of_edges, edge_index.target)
 
 
 class _ProductsAlong(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, left: Tensor, right: Tensor, at_left: Ends, at_right: Ends, how: Product
+        ctx: Any,
+        left: Tensor,
+        right: Tensor,
+        at_left: EdgeGroups,
+        at_right: EdgeGroups,
+        how: Product,
     ) -> Tensor:
         left, right = left.contiguous(), right.contiguous()
         ctx.save_for_backward(left, right)
@@ -121,27 +132,31 @@ class _SumProducts(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, nodes: Tensor, relations: Tensor, weight: Tensor | None, ends: EdgeEnds
+        ctx: Any,
+        nodes: Tensor,
+        relations: Tensor,
+        edge_weight: Tensor | None,
+        edge_index: EdgeIndex,
     ) -> Tensor:
         nodes, relations = nodes.contiguous(), relations.contiguous()
-        ctx.save_for_backward(nodes, relations, weight)
-        ctx.ends = ends
-        tails, through = (nodes, ends.tails.rows), (relations, ends.relations.rows)
-        return _add_up(tails, through, ends.heads.edges, "multiply", weight)
+        ctx.save_for_backward(nodes, relations, edge_weight)
+        ctx.edge_index = edge_index
+        tails, through = (nodes, edge_index.source.rows), (relations, edge_index.relation.rows)
+        return _add_up(tails, through, edge_index.target.edges, "multiply", edge_weight)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        nodes, relations, weight = ctx.saved_tensors
-        ends: EdgeEnds = ctx.ends
-        heads = (gradient.contiguous(), ends.heads.rows)
+        nodes, relations, edge_weight = ctx.saved_tensors
+        edge_index: EdgeIndex = ctx.edge_index
+        heads = (gradient.contiguous(), edge_index.target.rows)
         of_nodes, of_relations = None, None
         if ctx.needs_input_grad[0]:
-            through = (relations, ends.relations.rows)
-            of_nodes = _add_up(heads, through, ends.tails.edges, "multiply", weight)
+            through = (relations, edge_index.relation.rows)
+            of_nodes = _add_up(heads, through, edge_index.source.edges, "multiply", edge_weight)
             of_nodes = of_nodes.to(nodes.dtype)
         if ctx.needs_input_grad[1]:
-            tails = (nodes, ends.tails.rows)
-            of_relations = _add_up(heads, tails, ends.relations.edges, "multiply", weight)
+            tails = (nodes, edge_index.source.rows)
+            of_relations = _add_up(heads, tails, edge_index.relation.edges, "multiply", edge_weight)
             of_relations = of_relations.to(relations.dtype)
         return of_nodes, of_relations, None, None
 
@@ -165,7 +180,7 @@ def _add_up(
     right: Side,
     bags: Bags,  # of edges
     how: str,
-    weight: Tensor | None = None,
+    edge_weight: Tensor | None = None,
 ) -> Tensor:
     """(num_bags, dim): the sum of the products of the edges in each bag."""
     if has_kernel(left[0], right[0]):
@@ -174,11 +189,11 @@ def _add_up(
         return sum_chunks(
             bags,
             lambda chunks: edge_products_cuda.sum_products(
-                left, right, weight, bags.members, chunks, how
+                left, right, edge_weight, bags.members, chunks, how
             ),
         )
     product = PRODUCTS[how](_rows_of(left), _rows_of(right))
-    return sum_members(product if weight is None else product * weight[:, None], bags)
+    return sum_members(product if edge_weight is None else product * edge_weight[:, None], bags)
 
 
 def _rows_of(side: Side | SideOfEdges) -> Tensor:

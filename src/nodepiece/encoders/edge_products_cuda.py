@@ -1,6 +1,6 @@
 """The inner loops of `sum_products` and `products_along` on a GPU, in Triton.
 
-A complex product wants rows of even length, which `GraphLayerSettings.check_dim` sees to.
+A complex product needs rows of even length, which `GraphLayerSettings.check_dim` sees to.
 """
 
 import torch
@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from nodepiece.encoders.edge_products import Side, SideOfEdges
-from nodepiece.encoders.edge_sums_cuda import COLUMNS_AT_ONCE, EDGES_AT_ONCE, warps_for
+from nodepiece.encoders.segments_cuda import COLUMNS_AT_ONCE, EDGES_AT_ONCE, warps_for
 
 MULTIPLY, ROTATE, ROTATE_BACK = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
 NUMBER_OF = {"multiply": 0, "rotate": 1, "rotate back": 2}

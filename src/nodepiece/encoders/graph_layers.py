@@ -1,4 +1,4 @@
-"""Graph layers on top of node vectors: a node hears what its neighbours are, and through what."""
+"""Graph layers on top of node vectors: messages from neighbours along relations."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.bag_sum import sum_members
-from nodepiece.encoders.edge_products import EdgeEnds, ends_of, sum_products
-from nodepiece.encoders.edge_sums import Ends, ends_at
+from nodepiece.encoders.edge_products import EdgeIndex, build_edge_index, sum_products
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import Dropout, linear
+from nodepiece.encoders.segments import EdgeGroups, group_edges
 
 
 @dataclass(frozen=True)
@@ -20,23 +20,23 @@ class Neighbourhoods:
     All relations of a node count alike, and so do all neighbours along the same relation.
     """
 
-    ends: EdgeEnds
+    edge_index: EdgeIndex
     pair: Tensor  # (num_edges,) int64: pairs of a node and one of its relations, numbered
     node_of_pair: Tensor  # (num_pairs,) int64, ascending
     share_of_pair: Tensor  # (num_pairs,) one over the relations of the node and over its neighbours
     edge_mask: Tensor | None = None  # (num_edges,) 0: hidden; None: all are visible
 
     @cached_property
-    def by_pair(self) -> tuple[Ends, Ends]:
+    def by_pair(self) -> tuple[EdgeGroups, EdgeGroups]:
         """Edges grouped by their pair, and pairs by their node. Costs two sorts."""
-        num_nodes = self.ends.heads.edges.num_bags
+        num_nodes = self.edge_index.target.edges.num_bags
         return (
-            ends_at(self.pair, len(self.node_of_pair)),
-            ends_at(self.node_of_pair, num_nodes),
+            group_edges(self.pair, len(self.node_of_pair)),
+            group_edges(self.node_of_pair, num_nodes),
         )
 
     def with_edge_mask(self, mask: Tensor) -> "Neighbourhoods":
-        """The same edges with the means taken over the visible ones alone.
+        """Neighbourhoods with the means taken over the visible edges alone.
 
         mask: (num_edges,) 0: hidden, 1: visible. Shapes do not change, and every sum has a fixed
         order, so that this can be captured in a CUDA graph.
@@ -60,7 +60,7 @@ def group_neighbours(edges: Tensor, num_nodes: int, num_relations: int) -> Neigh
     node = key // num_relations
     num_relations_of = torch.bincount(node, minlength=num_nodes)
     share = 1 / (num_relations_of[node] * num_neighbours)
-    return Neighbourhoods(ends_of(edges, num_nodes, num_relations), pair, node, share)
+    return Neighbourhoods(build_edge_index(edges, num_nodes, num_relations), pair, node, share)
 
 
 class GraphLayer(nn.Module):
@@ -76,11 +76,11 @@ class GraphLayer(nn.Module):
         self.dropout = Dropout(settings.dropout)
         self.edge_dropout = Dropout(settings.edge_dropout)
 
-    def forward(self, nodes: Tensor, relations: Tensor, hoods: Neighbourhoods) -> Tensor:
+    def forward(self, nodes: Tensor, relations: Tensor, neighbourhoods: Neighbourhoods) -> Tensor:
         # (num_nodes, dim), (num_relations, dim) -> (num_nodes, dim)
-        share = self.edge_dropout(hoods.share_of_pair).index_select(0, hoods.pair)
-        if hoods.edge_mask is not None:
-            share = share * hoods.edge_mask
-        heard = sum_products(nodes, relations, share, hoods.ends)
-        update = self.norm(self.own(nodes) + self.message(heard)).relu()
+        share = self.edge_dropout(neighbourhoods.share_of_pair).index_select(0, neighbourhoods.pair)
+        if neighbourhoods.edge_mask is not None:
+            share = share * neighbourhoods.edge_mask
+        aggregated = sum_products(nodes, relations, share, neighbourhoods.edge_index)
+        update = self.norm(self.own(nodes) + self.message(aggregated)).relu()
         return nodes + self.dropout(update)

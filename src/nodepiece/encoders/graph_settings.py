@@ -1,4 +1,4 @@
-"""The knobs of message passing."""
+"""Settings of message passing."""
 
 from dataclasses import dataclass, fields
 
@@ -7,7 +7,7 @@ from nodepiece.errors import InputError
 
 KINDS = ("mean", "compgcn")
 AGGREGATIONS = ("sum", "pna")
-SHARED = ("kind", "layers", "dropout", "edge_dropout")  # the other knobs are CompGCN's
+SHARED = ("kind", "layers", "dropout", "edge_dropout")  # the other settings are CompGCN's
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,9 @@ class GraphLayerSettings:
 
     kind: str = "mean"  # "mean": plain layers of means; "compgcn": the paper's
     layers: int = 0  # 0: none
-    dropout: float = 0.1  # on what a mean layer adds, or on what a CompGCN layer hears, in [0, 1)
+    dropout: float = (
+        0.1  # on what a mean layer adds, or on what a CompGCN layer aggregates, in [0, 1)
+    )
     edge_dropout: float = 0.0  # share of messages left out of a step, in [0, 1)
     composition: str = "rotate"  # of neighbour and relation: "rotate", "multiply" or "subtract"
     attention_heads: int = 4  # dim must be a multiple of it; 0: a graph convolution's fixed weights
@@ -28,29 +30,29 @@ class GraphLayerSettings:
     fused: bool = True  # False: messages by PyTorch Geometric, with the same result
 
     def __post_init__(self) -> None:
-        for knob, value, choices in (
+        for key, value, choices in (
             ("kind", self.kind, KINDS),
             ("composition", self.composition, tuple(COMPOSITIONS)),
             ("aggregation", self.aggregation, AGGREGATIONS),
         ):
             if value not in choices:
                 raise InputError(
-                    f"graph.{knob} = {value!r} is not known; it is one of {', '.join(choices)}"
+                    f"graph.{key} = {value!r} is not known; it is one of {', '.join(choices)}"
                 )
-        for knob in ("dropout", "edge_dropout", "attention_dropout", "layer_dropout"):
-            if not 0 <= getattr(self, knob) < 1:
-                raise InputError(f"graph.{knob} must be in [0, 1), got {getattr(self, knob)}")
-        for knob in ("layers", "attention_heads"):
-            if getattr(self, knob) < 0:
-                raise InputError(f"graph.{knob} must be 0 or more, got {getattr(self, knob)}")
+        for key in ("dropout", "edge_dropout", "attention_dropout", "layer_dropout"):
+            if not 0 <= getattr(self, key) < 1:
+                raise InputError(f"graph.{key} must be in [0, 1), got {getattr(self, key)}")
+        for key in ("layers", "attention_heads"):
+            if getattr(self, key) < 0:
+                raise InputError(f"graph.{key} must be 0 or more, got {getattr(self, key)}")
         if self.kind != "compgcn":
-            self._refuse_compgcn_knobs()
+            self._refuse_compgcn_settings()
 
-    def _refuse_compgcn_knobs(self) -> None:
-        for knob in fields(self):
-            if knob.name not in SHARED and getattr(self, knob.name) != knob.default:
+    def _refuse_compgcn_settings(self) -> None:
+        for key in fields(self):
+            if key.name not in SHARED and getattr(self, key.name) != key.default:
                 raise InputError(
-                    f"graph.{knob.name} would do nothing with graph.kind = {self.kind!r}; set "
+                    f"graph.{key.name} would do nothing with graph.kind = {self.kind!r}; set "
                     'graph.kind = "compgcn", or leave it out'
                 )
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodepiece.encoders.arranged_edges import ArrangedEdges, arrange_edges
 from nodepiece.encoders.bag_sum import Bags
+from nodepiece.encoders.edge_layout import EdgeLayout, build_edge_layout
 from nodepiece.encoders.gated_sum import GatedSumEncoder
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.pieces import Tokens, TokenTensors
@@ -32,7 +32,7 @@ class GraphView:
     num_known: int  # relations that training had, without inverses
     has_unseen: bool
     tokens: Tokens  # relations as in PieceVectors, then the unseen one and its inverse
-    edges: ArrangedEdges  # relations as in `relation_row`
+    edges: EdgeLayout  # relations as in `relation_row`
     pair_of_edge: Tensor  # (num_edges,) of head and relation, in the order of `with_inverses`
     pairs: Tensor  # (num_pairs,) ascending: head * (num_relations + 1) + relation
     bags: tuple[Bags, Bags] | None = None  # of the factorized encoder, where it is used
@@ -50,7 +50,7 @@ class GraphView:
         direct, is_inverse = relation % num_relations, relation >= num_relations
         return min(direct, self.num_known) + is_inverse * (self.num_known + self.has_unseen)
 
-    def weights_without(self, edges: Tensor) -> Tensor:
+    def edge_mask_without(self, edges: Tensor) -> Tensor:
         """1 for every edge, 0 for the given ones and their inverses: (num_edges,).
 
         Edges are numbered as in `with_inverses`: facts first, then all inverses in their order.
@@ -60,14 +60,14 @@ class GraphView:
         ones = torch.ones(num_edges, device=edges.device)
         return ones.index_fill_(0, torch.cat([edges, inverse]), 0.0)
 
-    def tokens_with(self, weight: Tensor) -> Tokens:
+    def tokens_with(self, edge_mask: Tensor) -> Tokens:
         """The tokens without the relations that a node has along hidden edges only.
 
-        weight: (num_edges,) 0: hidden. The others move up and [PAD] fills, as if the edges were not
+        edge_mask: (num_edges,) 0: hidden. The others move up and [PAD] fills, as if edges were not
         there, except that a relation that was left out of a sample is not called back in. For a
         view without unseen relations.
         """
-        visible = weight.new_zeros(len(self.pairs)).index_add_(0, self.pair_of_edge, weight)
+        visible = edge_mask.new_zeros(len(self.pairs)).index_add_(0, self.pair_of_edge, edge_mask)
         relations = self.tokens.relations
         node = torch.arange(self.num_nodes, device=relations.device)[:, None]
         key = node * (self.num_relations + 1) + relations
@@ -122,7 +122,7 @@ def view_graph(
         rows_of = encoder.product_rows(tokens)
         bags = (rows_of, rows_of.transposed())
     num_relations = 2 * merged.num_relations
-    arranged = arrange_edges(edges, merged.num_nodes, num_relations)
+    arranged = build_edge_layout(edges, merged.num_nodes, num_relations)
     head, relation, _ = edges.long().T
     pairs, pair_of_edge = torch.unique(head * (num_relations + 1) + relation, return_inverse=True)
     return GraphView(

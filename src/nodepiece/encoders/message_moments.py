@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nodepiece.encoders.bag_sum import has_kernel
 from nodepiece.encoders.edge_products import add_products
-from nodepiece.encoders.edge_sums import Ends, ends_at
+from nodepiece.encoders.segments import EdgeGroups, group_edges
 
 SMALLEST_VARIANCE = 1e-6
 NUM_MOMENTS = 4  # mean, standard deviation, maximum, minimum
@@ -31,8 +31,8 @@ class SortedEdges:
     order: Tensor  # (num_edges,) places in the edges as they were given
     offsets: Tensor  # (num_nodes + 1,) int32: where the edges of each target start
     target: Tensor  # (num_edges,) int64
-    source: Ends
-    relation: Ends
+    source: EdgeGroups
+    relation: EdgeGroups
     chunks: Tensor  # (num_chunks, 4) int32: target, first edge, end, slot for a partial result
     split: Tensor  # (num_split, 3) int32: target, first slot, end; targets of several chunks
 
@@ -51,8 +51,8 @@ def sort_edges(edges: Tensor, num_nodes: int, num_relations: int) -> SortedEdges
         order,
         offsets,
         found,
-        ends_at(source[order], num_nodes),
-        ends_at(relation[order], num_relations),
+        group_edges(source[order], num_nodes),
+        group_edges(relation[order], num_relations),
         *_cut(offsets.long()),
     )
 

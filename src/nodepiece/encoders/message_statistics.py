@@ -9,35 +9,35 @@ weights.
 import torch
 from torch import Tensor
 
-from nodepiece.encoders.edge_sums import Ends, gather, largest_of_edges
+from nodepiece.encoders.segments import EdgeGroups, segment_max, segment_sum
 
 NUM_STATISTICS = 4 * 3  # mean, deviation, smallest, largest; as they are, amplified, attenuated
 SMALLEST_VARIANCE = 1e-5  # keeps the gradient of the root finite where all messages are alike
 
 
 def all_statistics(
-    mean: Tensor, squares: Tensor, each: Tensor, listeners: Ends, weight: Tensor | None
+    mean: Tensor, squares: Tensor, each: Tensor, targets: EdgeGroups, edge_mask: Tensor | None
 ) -> Tensor:
-    """(num_listeners, 12 * dim).
+    """(num_targets, 12 * dim).
 
-    mean, squares: (num_listeners, dim), weighted means of the messages and of their squares; each:
-    (num_edges, dim), the messages themselves; weight: (num_edges, 1). With attention the mean and
-    the deviation are weighted by it. A listener that hears nothing has zeros.
+    mean, squares: (num_targets, dim), weighted means of the messages and of their squares; each:
+    (num_edges, dim), the messages; edge_mask: (num_edges, 1). With attention the mean and
+    the deviation are weighted by it. A target without messages has zeros.
     """
-    degree = gather(each.new_ones(len(each), 1) if weight is None else weight, listeners)
+    degree = segment_sum(each.new_ones(len(each), 1) if edge_mask is None else edge_mask, targets)
     variance = (squares - mean.square()).relu() + SMALLEST_VARIANCE
     deviation = variance.sqrt() * (degree > 0)
-    largest = _largest(each, listeners, weight)
-    smallest = -_largest(-each, listeners, weight)
+    largest = _largest(each, targets, edge_mask)
+    smallest = -_largest(-each, targets, edge_mask)
     return scaled(torch.cat([mean, deviation, smallest, largest], dim=1), degree)
 
 
 def scaled(statistics: Tensor, degree: Tensor) -> Tensor:
     """Beside themselves, times and over the logarithm of the degree, which is 1 on average.
 
-    Direct and inverse listeners have averages of their own: the halves of the rows.
+    Direct and inverse targets have averages of their own: the halves of the rows.
     """
-    size = (degree + 1).log()  # (num_listeners, 1)
+    size = (degree + 1).log()  # (num_targets, 1)
     usual = torch.cat([half.mean().expand_as(half) for half in size.chunk(2)])
     usual = usual.clamp_min(torch.finfo(size.dtype).tiny)
     amplified = statistics * (size / usual)
@@ -45,8 +45,8 @@ def scaled(statistics: Tensor, degree: Tensor) -> Tensor:
     return torch.cat([statistics, amplified, attenuated], dim=1)
 
 
-def _largest(each: Tensor, listeners: Ends, weight: Tensor | None) -> Tensor:
-    if weight is not None:
-        each = each.masked_fill(weight <= 0, -torch.inf)
-    largest = largest_of_edges(each, listeners)
+def _largest(each: Tensor, targets: EdgeGroups, edge_mask: Tensor | None) -> Tensor:
+    if edge_mask is not None:
+        each = each.masked_fill(edge_mask <= 0, -torch.inf)
+    largest = segment_max(each, targets)
     return torch.where(largest > -torch.inf, largest, 0.0)

@@ -1,4 +1,4 @@
-"""What a node hears from its neighbours: composed, weighted and added up.
+"""Messages from the neighbours of a node: composed, weighted and summed.
 
 The fused way. A message W (neighbour o relation) is computed once for each distinct pair of
 relation and neighbour and not once for each edge; edges have a weight for each head and nothing
@@ -6,7 +6,7 @@ else. Where the weights do not depend on the messages, W waits until they are ad
 
 Forwards and backwards on one core, a layer is 2.1 times as fast as PyTorch Geometric's on
 WD50K-NC, 2.8 times without attention; 1.4 to 1.6 times on the small graph of inductive FB15k-237
-v1; and 1.2 to 1.4 times with PNA, which wants the message of every edge. On one H200 it is 1.5 to
+v1; and 1.2 to 1.4 times with PNA, which needs the message of every edge. On one H200 it is 1.5 to
 1.9 times on WD50K-NC and 1.1 to 1.4 times on the small graph (`python -m benchmarks.compgcn`).
 Otherwise it makes no array of edges times dimensions. Where it gains less than twice the time it is
 used all the same: one way for all graphs, sums in a fixed order.
@@ -17,22 +17,29 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from nodepiece.encoders.arranged_edges import ArrangedEdges
 from nodepiece.encoders.composition import COMPOSITIONS
+from nodepiece.encoders.edge_layout import EdgeLayout
 from nodepiece.encoders.edge_products import Product, products_along
-from nodepiece.encoders.edge_sums import gather, softmax_over_edges, spread, weighted_sum
 from nodepiece.encoders.message_statistics import NUM_STATISTICS, all_statistics
 from nodepiece.encoders.parameters import Dropout, xavier
+from nodepiece.encoders.segments import (
+    segment_softmax,
+    segment_sum,
+    take_rows,
+    weighted_segment_sum,
+)
 
-SLOPE = 0.2  # of the leaky ReLU in attention, as published for classes; for links it was 0.1
+SLOPE = (
+    0.2  # of the leaky ReLU in attention, as published for classification; 0.1 for link prediction
+)
 
 
 class Messages(nn.Module):
     """Sums of messages along direct and along inverse relations, each with a matrix of its own.
 
-    With attention heads, a node weighs what it hears by a softmax over its edges in one direction
+    With attention heads, a node weighs its messages by a softmax over its edges in one direction
     of leaky_relu(a [node; message]), head by head. Without, edge (i, j) counts
-    1 / sqrt(edges along which i hears * edges along which j is heard).
+    1 / sqrt(in-degree of i * out-degree of j), in the direction of the edge.
     """
 
     def __init__(
@@ -56,48 +63,50 @@ class Messages(nn.Module):
 
     @property
     def width(self) -> int:
-        """Of what a listener hears, in vectors."""
+        """Of the aggregated messages of a target, in vectors."""
         return NUM_STATISTICS if self.statistics else 1
 
     def forward(
-        self, nodes: Tensor, relations: Tensor, edges: ArrangedEdges, weight: Tensor | None
+        self, nodes: Tensor, relations: Tensor, edges: EdgeLayout, edge_mask: Tensor | None
     ) -> Tensor:
         """(num_nodes, dim), (num_relations, dim), (num_edges, 1) -> (2 * num_nodes, width * dim).
 
-        Weights are in the order of `edges`; rows are listeners: direct first, then inverse.
+        Weights are in the order of `edges`; rows are targets: direct first, then inverse.
         """
-        said = self.what_is_said(nodes, relations, edges)  # (num_voices, dim)
+        composed = self.compose_pairs(nodes, relations, edges)  # (num_pairs, dim)
         if self.attention is None and not self.statistics:
-            heard = weighted_sum(said, normalized(edges, weight, like=said), *edges.ends)
-            return self.by_direction(heard, edges.num_nodes)
-        messages = self.by_direction(said, edges.num_direct_voices)  # (num_voices, dim)
-        shares = self.shares(nodes, messages, edges, weight)
-        heard = weighted_sum(messages, shares, *edges.ends)
+            aggregated = weighted_segment_sum(
+                composed, normalized(edges, edge_mask, like=composed), *edges.pairs_and_targets
+            )
+            return self.by_direction(aggregated, edges.num_nodes)
+        messages = self.by_direction(composed, edges.num_direct_pairs)  # (num_pairs, dim)
+        shares = self.shares(nodes, messages, edges, edge_mask)
+        aggregated = weighted_segment_sum(messages, shares, *edges.pairs_and_targets)
         if not self.statistics:
-            return heard
-        squares = weighted_sum(messages.square(), shares, *edges.ends)
-        each = spread(messages, edges.voices)
-        return all_statistics(heard, squares, each, edges.listeners, weight)
+            return aggregated
+        squares = weighted_segment_sum(messages.square(), shares, *edges.pairs_and_targets)
+        each = take_rows(messages, edges.pairs)
+        return all_statistics(aggregated, squares, each, edges.targets, edge_mask)
 
-    def what_is_said(self, nodes: Tensor, relations: Tensor, edges: ArrangedEdges) -> Tensor:
-        """Every voice: its neighbour composed with its relation."""
+    def compose_pairs(self, nodes: Tensor, relations: Tensor, edges: EdgeLayout) -> Tensor:
+        """For every (relation, source) pair the source composed with the relation."""
         ends = (edges.neighbours, edges.relations)
         if self.composition == "subtract":
-            return spread(nodes, ends[0]) - spread(relations, ends[1])
+            return take_rows(nodes, ends[0]) - take_rows(relations, ends[1])
         return products_along(nodes, relations, ends, cast(Product, self.composition))
 
     def shares(
-        self, nodes: Tensor, messages: Tensor, edges: ArrangedEdges, weight: Tensor | None
+        self, nodes: Tensor, messages: Tensor, edges: EdgeLayout, edge_mask: Tensor | None
     ) -> Tensor:
-        """How much of what a listener hears comes along each edge: (num_edges, heads)."""
+        """The weight of each edge in the sum over the edges of its target: (num_edges, heads)."""
         if self.attention is None:
-            return mean_shares(edges, weight, like=nodes)
+            return mean_shares(edges, edge_mask, like=nodes)
         for_node, for_message = self.attention.chunk(2, dim=1)  # (heads, head_dim) each
         of_nodes = by_head(nodes, for_node)
-        of_listeners = spread(torch.cat([of_nodes, of_nodes]), edges.listeners)
-        of_messages = spread(by_head(messages, for_message), edges.voices)
-        scores = nn.functional.leaky_relu(of_listeners + of_messages, SLOPE)
-        return self.attention_dropout(softmax_over_edges(scores, edges.listeners, weight))
+        of_targets = take_rows(torch.cat([of_nodes, of_nodes]), edges.targets)
+        of_messages = take_rows(by_head(messages, for_message), edges.pairs)
+        scores = nn.functional.leaky_relu(of_targets + of_messages, SLOPE)
+        return self.attention_dropout(segment_softmax(scores, edges.targets, edge_mask))
 
     def by_direction(self, rows: Tensor, num_direct: int) -> Tensor:
         """Every row times the matrix of its direction."""
@@ -110,24 +119,24 @@ def by_head(rows: Tensor, vectors: Tensor) -> Tensor:
     return rows @ torch.block_diag(*vectors).T  # type: ignore[no-untyped-call]
 
 
-def mean_shares(edges: ArrangedEdges, weight: Tensor | None, *, like: Tensor) -> Tensor:
-    """One over the edges of the listener: (num_edges, 1)."""
-    weight = ones_along(edges, like) if weight is None else weight
-    total = gather(weight, edges.listeners)
-    tiny = torch.finfo(weight.dtype).tiny
-    return weight / total.clamp_min(tiny).index_select(0, edges.listeners.rows)
+def mean_shares(edges: EdgeLayout, edge_mask: Tensor | None, *, like: Tensor) -> Tensor:
+    """One over the edges of the target: (num_edges, 1)."""
+    edge_mask = ones_along(edges, like) if edge_mask is None else edge_mask
+    total = segment_sum(edge_mask, edges.targets)
+    tiny = torch.finfo(edge_mask.dtype).tiny
+    return edge_mask / total.clamp_min(tiny).index_select(0, edges.targets.rows)
 
 
-def normalized(edges: ArrangedEdges, weight: Tensor | None, *, like: Tensor) -> Tensor:
+def normalized(edges: EdgeLayout, edge_mask: Tensor | None, *, like: Tensor) -> Tensor:
     """One over the root of both ends' edges: (num_edges, 1).
 
-    Every edge has its inverse, so a node is heard along as many as it hears along the other way.
+    Every edge has its inverse, so the out-degree of one direction is the in-degree of the other.
     """
-    weight = ones_along(edges, like) if weight is None else weight
-    root = gather(weight, edges.listeners).clamp_min(1.0).rsqrt()
-    hearing = root.index_select(0, edges.listeners.rows)
-    return weight * hearing * root.index_select(0, edges.heard())
+    edge_mask = ones_along(edges, like) if edge_mask is None else edge_mask
+    root = segment_sum(edge_mask, edges.targets).clamp_min(1.0).rsqrt()
+    of_target = root.index_select(0, edges.targets.rows)
+    return edge_mask * of_target * root.index_select(0, edges.reverse_targets())
 
 
-def ones_along(edges: ArrangedEdges, like: Tensor) -> Tensor:
+def ones_along(edges: EdgeLayout, like: Tensor) -> Tensor:
     return like.new_ones(len(edges.order), 1)

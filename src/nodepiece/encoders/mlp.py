@@ -17,7 +17,7 @@ class MLPEncoder(nn.Module):
     few different pieces. `factorized` computes W_p e for every piece and position once and adds
     up rows; `forward` is the plain way. They give the same numbers up to rounding.
 
-    Anchors come nearest first, so the distances of a node are told by how many anchors are within
+    Anchors come nearest first, so the distances of a node follow from how many anchors are within
     each: where there are fewer distances than anchors a node, `factorized` adds up a row for
     each distance instead of one for each anchor.
     """
@@ -42,7 +42,7 @@ class MLPEncoder(nn.Module):
         return self._finish(self.hidden(pieces.flatten(start_dim=1)))
 
     def factorized(self, vectors: PieceVectors, bags: Bags, transposed: Bags) -> Tensor:
-        """The same from `bags`, made by `product_rows` and kept where the tokens stay the same."""
+        """Node vectors from `bags`, made by `product_rows` and kept while the tokens stay."""
         return self.from_sums(bag_sum(self.products(vectors), bags, transposed))
 
     def from_sums(self, sums: Tensor) -> Tensor:

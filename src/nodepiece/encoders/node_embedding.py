@@ -37,14 +37,14 @@ class EncoderSettings:
     def __post_init__(self) -> None:
         if self.kind not in ENCODERS:
             raise InputError(f"unknown encoder {self.kind!r}; it is one of {', '.join(ENCODERS)}")
-        for knob, count in (
+        for key, count in (
             ("dim", self.dim),
             ("hidden_dim", self.hidden_dim),
             ("layers", self.layers),
             ("heads", self.heads),
         ):
             if count < 1:
-                raise InputError(f"encoder.{knob} must be at least 1, got {count}")
+                raise InputError(f"encoder.{key} must be at least 1, got {count}")
         if not 0 <= self.dropout < 1:
             raise InputError(f"encoder.dropout must be in [0, 1), got {self.dropout}")
         if self.kind == "transformer" and self.dim % self.heads:
@@ -78,15 +78,13 @@ class NodePieceEmbedding(nn.Module):
         self._bags: dict[bool, tuple[Bags, Bags]] = {}  # of all nodes; key: for training or not
 
     def forward(self, nodes: Tensor) -> Tensor:
-        encoder, asked = self.encoder, nodes.flatten()
-        if (
-            not asked.is_cuda
-        ):  # where this would wait for the device, and the rows are checked there
-            check_ids(asked, self.num_embeddings)
-        if isinstance(encoder, TransformerEncoder) or not self._pays_to_factorize(len(asked)):
-            encoded = encoder(self.tables.vectors(), self._tokens_of(asked))
+        encoder, flat = self.encoder, nodes.flatten()
+        if not flat.is_cuda:  # where this would wait for the device, and the rows are checked there
+            check_ids(flat, self.num_embeddings)
+        if isinstance(encoder, TransformerEncoder) or not self._pays_to_factorize(len(flat)):
+            encoded = encoder(self.tables.vectors(), self._tokens_of(flat))
         else:
-            bags = self._bags_of(encoder, asked)
+            bags = self._bags_of(encoder, flat)
             encoded = encoder.factorized(self.tables.vectors(), bags, bags.transposed())
         return encoded.view(*nodes.shape, self.embedding_dim)
 

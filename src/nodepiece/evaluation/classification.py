@@ -20,7 +20,7 @@ CELLS_AT_ONCE = 2**24  # of nodes times classes that are sorted together
 
 @dataclass(frozen=True, eq=False)
 class ClassificationReport:
-    """Areas class by class; NaN for a class that all of the judged nodes have, or none of them."""
+    """Areas class by class; NaN for a class that all evaluated nodes have, or none of them."""
 
     roc_auc: FloatArray  # (num_classes,)
     prc_auc: FloatArray  # (num_classes,)
@@ -47,7 +47,7 @@ class ClassificationReport:
         return Report(self.scores(), details={"classes": details})
 
 
-def judge_classes(probabilities: Tensor, labels: Tensor) -> ClassificationReport:
+def classification_report(probabilities: Tensor, labels: Tensor) -> ClassificationReport:
     """probabilities: (num_nodes, num_classes) in [0, 1]; labels: the same, of bool."""
     if probabilities.isnan().any():
         raise InputError("probabilities contain NaN: training diverged; lower the learning rate")

@@ -42,7 +42,7 @@ class RankingReport:
     relations: dict[int, RankingMetrics]  # by relation id; those with a fact only
 
     def named(self, relation_name: Callable[[int], str]) -> Report:
-        """The same with relations by name."""
+        """A report with relations by name."""
         sides = {side: metrics.to_json() for side, metrics in self.sides.items()}
         relations = {relation_name(key): part.to_json() for key, part in self.relations.items()}
         return Report(self.both.to_json(), sides, {"relations": relations})
@@ -79,9 +79,9 @@ def report_queries(ranks: FloatArray, relation: IntArray, num_relations: int) ->
     """`ranks` from `rank_queries`, and the relation of each: of an inverse, the head was ranked."""
     is_head = relation >= num_relations
     sides = {
-        side: summarize(ranks[is_asked])
-        for side, is_asked in (("head", is_head), ("tail", ~is_head))
-        if is_asked.any()
+        side: summarize(ranks[is_queried])
+        for side, is_queried in (("head", is_head), ("tail", ~is_head))
+        if is_queried.any()
     }
     return RankingReport(summarize(ranks), sides, _by_relation(ranks, relation % num_relations))
 

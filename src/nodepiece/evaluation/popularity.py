@@ -17,7 +17,7 @@ class Popularity:
     counts: csr_array  # (2 * num_relations, num_nodes)
 
     def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
-        """(batch,), (batch,) -> (batch, num_nodes), whoever the heads are: for `rank_links`."""
+        """(batch,), (batch,) -> (batch, num_nodes), the same for all heads: for `rank_links`."""
         rows = self.counts[relations.cpu().numpy()].toarray()
         return torch.from_numpy(rows).to(relations.device)
 

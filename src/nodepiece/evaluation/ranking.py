@@ -18,7 +18,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 ScoreAll = Callable[[Tensor, Tensor], Tensor]  # two ids a query, (batch,) each -> (batch, all)
 Progress = Callable[[int, int], None]  # queries ranked so far, queries in all
-Look = Callable[[slice, Tensor], None]  # which queries, and their scores (batch, all)
+Comparison = Callable[[slice, Tensor], None]  # which queries, and their scores (batch, all)
 
 BYTES_PER_SCORE = 16  # scores, their differences, and as much again inside the scoring function
 BYTES_PER_ANSWER = 64  # a known answer as row, column, position and score
@@ -47,7 +47,7 @@ def rank_links(
     memory_budget: int,
     device: torch.device | str,
     progress: Progress | None = None,
-    look: Look | None = None,
+    look: Comparison | None = None,
 ) -> LinkRanks:
     """Rank the tail and the head of every fact among all nodes; `known` is from `known_tails`.
 
@@ -156,7 +156,7 @@ def _rank(
     memory_budget: int,
     device: torch.device,
     progress: Progress | None,
-    look: Look | None = None,
+    look: Comparison | None = None,
     by_position: bool = False,  # score by the positions of queries in place of their first ids
 ) -> FloatArray:
     """All indices are on the device from the start, and the ranks come back at the end."""

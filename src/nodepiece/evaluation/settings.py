@@ -1,4 +1,4 @@
-"""The knobs of evaluation."""
+"""Settings of evaluation."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ UNSEEN_RELATIONS = ("refuse", "drop", "mean")
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """How a model is judged."""
+    """How a model is evaluated."""
 
     memory_gigabytes: float = 1.0  # for scores at a time; any graph fits, one query at least
     candidates: str = "all"  # link prediction: "all" nodes, or "given": the dataset's negatives

@@ -13,7 +13,7 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
 def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:
-    """The same memory behind a view that cannot be written through."""
+    """A read-only view of an array, without a copy."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -44,7 +44,7 @@ class Marks(NamedTuple):
 class NearestTable:
     """The k nearest sources of every node of a graph that changes.
 
-    `changed_by` says what a change of the edges does to it, and `write` lets it happen. Any number
+    `changed_by` says what a change of the edges does to it, and `write` applies it. Any number
     of threads may ask for the former while none does the latter.
     """
 

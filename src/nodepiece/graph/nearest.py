@@ -25,7 +25,7 @@ def nearest_sources(
     slots is decided by one global order (`salt` None: the earlier in `sources`) or by a salted
     hash of node and source (every node its own order).
 
-    Breadth-first from all sources at once, hop by hop: a node listens to what its neighbours
+    Breadth-first from all sources at once, hop by hop: a node reads what its neighbours
     learned in the hop before, and stops after k sources. That loses nothing: if u, the next node
     on a shortest path from v to source a, did not keep a, then u has k others that come before a
     for u, and through u they come before a for v too. So distances are exact under either
@@ -39,23 +39,23 @@ def nearest_sources(
     nearest = np.full((num_nodes, k), UNREACHED, np.int32)
     distance = np.full((num_nodes, k), UNREACHED, np.int16)
     # Slots that a node filled in the last hop: [first, end). Small, as it is read at random.
-    news = np.zeros((num_nodes, 2), np.uint8 if k < 256 else np.int32)
+    new_slots = np.zeros((num_nodes, 2), np.uint8 if k < 256 else np.int32)
     if k:
         nearest[sources, 0] = np.arange(len(sources))
         distance[sources, 0] = 0
-        news[sources, 1] = 1
+        new_slots[sources, 1] = 1
     hop = 0
-    while (listeners := _listeners(adjacency, news, k)).size:
+    while (open_nodes := _open_nodes(adjacency, new_slots, k)).size:
         hop += 1
-        next_news = news.copy()
-        next_news[:, 0] = news[:, 1]
-        _listen(
+        next_new_slots = new_slots.copy()
+        next_new_slots[:, 0] = new_slots[:, 1]
+        _take_hop(
             adjacency.offsets,
             adjacency.neighbours,
-            listeners,
-            adjacency.chunks(listeners),
-            news,
-            next_news,
+            open_nodes,
+            adjacency.chunks(open_nodes),
+            new_slots,
+            next_new_slots,
             nearest,
             distance,
             hop,
@@ -63,8 +63,8 @@ def nearest_sources(
             salt is not None,
             np.uint64(0) if salt is None else salt,
         )
-        news = next_news
-        if hop > MAX_DISTANCE and (news[:, 0] < news[:, 1]).any():
+        new_slots = next_new_slots
+        if hop > MAX_DISTANCE and (new_slots[:, 0] < new_slots[:, 1]).any():
             raise InputError(
                 f"some nodes are more than {MAX_DISTANCE:,} hops away from their nearest anchors; "
                 "choose more anchors"
@@ -72,33 +72,33 @@ def nearest_sources(
     return nearest, distance
 
 
-def _listeners(adjacency: Adjacency, news: NDArray[np.integer], k: int) -> IntArray:
-    """Nodes that have room for more sources and may have a neighbour with news."""
-    has_news = news[:, 0] < news[:, 1]
-    has_room = news[:, 1] < k
-    speakers = np.flatnonzero(has_news)
-    if len(speakers) * 16 < len(news):  # few speak: look only at their neighbours
-        touched = np.zeros(len(news), np.bool_)
-        _touch(adjacency.offsets, adjacency.neighbours, speakers, touched)
+def _open_nodes(adjacency: Adjacency, new_slots: NDArray[np.integer], k: int) -> IntArray:
+    """Nodes with free slots that may have a neighbour with new sources."""
+    has_new_slots = new_slots[:, 0] < new_slots[:, 1]
+    has_room = new_slots[:, 1] < k
+    updated = np.flatnonzero(has_new_slots)
+    if len(updated) * 16 < len(new_slots):  # few changed: visit only their neighbours
+        touched = np.zeros(len(new_slots), np.bool_)
+        _mark_neighbours(adjacency.offsets, adjacency.neighbours, updated, touched)
         has_room &= touched
-    return np.flatnonzero(has_room).astype(np.int32) if len(speakers) else np.empty(0, np.int32)
+    return np.flatnonzero(has_room).astype(np.int32) if len(updated) else np.empty(0, np.int32)
 
 
 @njit(cache=True)
-def _touch(offsets, neighbours, nodes, touched):  # type: ignore[no-untyped-def]
+def _mark_neighbours(offsets, neighbours, nodes, touched):  # type: ignore[no-untyped-def]
     for node in nodes:
         for edge in range(offsets[node], offsets[node + 1]):
             touched[neighbours[edge]] = True
 
 
 @njit(parallel=True, cache=True)
-def _listen(  # type: ignore[no-untyped-def]
+def _take_hop(  # type: ignore[no-untyped-def]
     offsets,
     neighbours,
-    listeners,
+    open_nodes,
     chunks,
-    news,
-    next_news,
+    new_slots,
+    next_new_slots,
     nearest,
     distance,
     hop,
@@ -106,22 +106,22 @@ def _listen(  # type: ignore[no-untyped-def]
     by_hash,
     salt,
 ):
-    """One hop: every listener takes what fits of the sources its neighbours have news of."""
+    """One hop: every open node takes what fits of the sources that its neighbours took last."""
     k = nearest.shape[1]
     for chunk in prange(len(chunks) - 1):
         last_node = np.full(num_sources, -1, np.int32)  # who looked at each source last
         best = np.empty(k, np.int32)
         best_key = np.empty(k, np.uint64)  # ascending
         for i in range(chunks[chunk], chunks[chunk + 1]):
-            node = listeners[i]
-            num_heard = np.int64(news[node, 1])
-            room = k - num_heard
-            for slot in range(num_heard):
+            node = open_nodes[i]
+            num_held = np.int64(new_slots[node, 1])
+            room = k - num_held
+            for slot in range(num_held):
                 last_node[nearest[node, slot]] = node
             found = 0
             for edge in range(offsets[node], offsets[node + 1]):
                 neighbour = neighbours[edge]
-                for slot in range(news[neighbour, 0], news[neighbour, 1]):
+                for slot in range(new_slots[neighbour, 0], new_slots[neighbour, 1]):
                     source = nearest[neighbour, slot]
                     if last_node[source] == node:
                         continue
@@ -130,9 +130,9 @@ def _listen(  # type: ignore[no-untyped-def]
                     found = insert_by_key(best, best_key, found, room, source, key)
             best[:found].sort()
             for slot in range(found):
-                nearest[node, num_heard + slot] = best[slot]
-                distance[node, num_heard + slot] = hop
-            next_news[node, 1] = num_heard + found
+                nearest[node, num_held + slot] = best[slot]
+                distance[node, num_held + slot] = hop
+            next_new_slots[node, 1] = num_held + found
 
 
 @njit(cache=True, inline="always")
@@ -170,23 +170,25 @@ def distances_to_chosen(adjacency: Adjacency, sources: IntArray, chosen: IntArra
         seen[batch] = bits
         frontier = seen.copy()
         hop = 0
-        num_missing = _meet(chosen, cursor, frontier, distance, start, hop)
+        num_missing = _record_distances(chosen, cursor, frontier, distance, start, hop)
         while num_missing and frontier.any():
             hop += 1
-            frontier = _spread(adjacency.offsets, adjacency.neighbours, chunks, frontier, seen)
+            frontier = _expand_frontier(
+                adjacency.offsets, adjacency.neighbours, chunks, frontier, seen
+            )
             num_before = num_missing
-            num_missing = _meet(chosen, cursor, frontier, distance, start, hop)
+            num_missing = _record_distances(chosen, cursor, frontier, distance, start, hop)
             if hop > MAX_DISTANCE and num_missing < num_before:
                 raise InputError(
                     f"some nodes are more than {MAX_DISTANCE:,} hops away from anchors chosen at "
                     "random; choose the nearest ones"
                 )
-        _pass_batch(chosen, cursor, start + 64)
+        _advance_cursors(chosen, cursor, start + 64)
     return distance
 
 
 @njit(parallel=True, cache=True)
-def _spread(offsets, neighbours, chunks, frontier, seen):  # type: ignore[no-untyped-def]
+def _expand_frontier(offsets, neighbours, chunks, frontier, seen):  # type: ignore[no-untyped-def]
     reached = np.zeros_like(frontier)
     for chunk in prange(len(chunks) - 1):
         for node in range(chunks[chunk], chunks[chunk + 1]):
@@ -199,7 +201,7 @@ def _spread(offsets, neighbours, chunks, frontier, seen):  # type: ignore[no-unt
 
 
 @njit(parallel=True, cache=True)
-def _meet(chosen, cursor, frontier, distance, start, hop):  # type: ignore[no-untyped-def]
+def _record_distances(chosen, cursor, frontier, distance, start, hop):  # type: ignore[no-untyped-def]
     """Write down the wanted pairs that this hop reached; return how many are still missing."""
     num_nodes, k = chosen.shape
     missing = 0
@@ -217,7 +219,7 @@ def _meet(chosen, cursor, frontier, distance, start, hop):  # type: ignore[no-un
 
 
 @njit(parallel=True, cache=True)
-def _pass_batch(chosen, cursor, end):  # type: ignore[no-untyped-def]
+def _advance_cursors(chosen, cursor, end):  # type: ignore[no-untyped-def]
     num_nodes, k = chosen.shape
     for node in prange(num_nodes):
         while cursor[node] < k and chosen[node, cursor[node]] < end:

@@ -27,7 +27,7 @@ def nearest_of_new(
 
     Distances are exact. So are the sources under the global order (`salt` None); under the hash
     they are a choice among what the neighbours hold without the new node, which may make them
-    hold others. New nodes do not hear of each other.
+    hold others. New nodes do not see each other.
     """
     nearest, distance = table
     shape = (len(nodes), nearest.shape[1])

@@ -1,1 +1,1 @@
-"""A trained run: questions answered by name."""
+"""A trained run: queries answered by name."""

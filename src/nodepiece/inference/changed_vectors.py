@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.row_vectors import encode_rows
+from nodepiece.decoders.unseen_nodes import encode_rows
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.tokenizer.changing_tokens import ChangingTokens

@@ -18,7 +18,7 @@ from nodepiece.tasks.node_classification import NodeClassification
 
 
 class ClassRun(Run):
-    """Node vectors are computed once, at the first question."""
+    """Node vectors are computed once, at the first query."""
 
     model: ClassModel
     task: NodeClassification

@@ -15,12 +15,12 @@ from nodepiece.inference.opened_run import Prediction, Run
 
 
 @dataclass(frozen=True)
-class Question:
+class Query:
     """A fact with one part left out, by ids."""
 
     first: int  # the node asked about; the head, where the relation of a pair is asked for
     second: int  # a relation, maybe an inverse; the tail, where the relation is asked for
-    asks_relation: bool
+    is_relation_query: bool
 
 
 class Answering(Protocol):
@@ -30,7 +30,7 @@ class Answering(Protocol):
     def dataset(self) -> Dataset:
         """Whose names are understood, and what is known."""
 
-    def scores(self, question: Question) -> FloatArray:
+    def scores(self, query: Query) -> FloatArray:
         """Of all nodes, or of all relations and their inverses; the caller may change them."""
 
 
@@ -59,7 +59,7 @@ class FactRun(Run):
         """The likeliest answers to a fact with one part left out, best first, by name.
 
         Give two of head, relation and tail. Facts that are known already are left out unless
-        `include_known`. A node is no answer to a question about itself, unless training has facts
+        `include_known`. A node is no answer to a query about itself, unless training has facts
         with the relation that lead from a node to itself.
         """
         refuse_after_fork()
@@ -67,13 +67,13 @@ class FactRun(Run):
             raise InputError(f"top must be at least 1, got {top}")
         snapshot = self.snapshot
         dataset = snapshot.dataset
-        question = question_of(dataset.names, head, relation, tail)
-        known = stated_answers(dataset, question, SPLITS)
-        scores = snapshot.scores(question)
+        query = query_of(dataset.names, head, relation, tail)
+        known = stated_answers(dataset, query, SPLITS)
+        scores = snapshot.scores(query)
         if not include_known:
             scores[known] = -np.inf
-        if not (question.asks_relation or has_loops(dataset, question.second)):
-            scores[question.first] = -np.inf
+        if not (query.is_relation_query or has_loops(dataset, query.second)):
+            scores[query.first] = -np.inf
         name_of = dataset.names.relation if relation is None else dataset.names.node
         order = best_first(scores, top)
         return [
@@ -92,14 +92,14 @@ class FactRun(Run):
     ) -> list[str]:
         """The answers that facts of the run state, by name: what `predict` leaves out."""
         dataset = self.snapshot.dataset
-        question = question_of(dataset.names, head, relation, tail)
-        answers = stated_answers(dataset, question, splits)
+        query = query_of(dataset.names, head, relation, tail)
+        answers = stated_answers(dataset, query, splits)
         name_of = dataset.names.relation if relation is None else dataset.names.node
         return [name_of(answer) for answer in answers.tolist()]
 
 
-def question_of(names: Names, head: str | None, relation: str | None, tail: str | None) -> Question:
-    """A question by name as one by ids."""
+def query_of(names: Names, head: str | None, relation: str | None, tail: str | None) -> Query:
+    """A query by name as one by ids."""
     for part, value in (("head", head), ("relation", relation), ("tail", tail)):
         if not isinstance(value, str | None):
             raise InputError(
@@ -107,35 +107,35 @@ def question_of(names: Names, head: str | None, relation: str | None, tail: str 
             )
     match head, relation, tail:
         case str(), str(), None:
-            return Question(names.node_id(head), names.relation_id(relation), False)
+            return Query(names.node_id(head), names.relation_id(relation), False)
         case None, str(), str():  # asked as the tail of the inverse relation
             num_relations = len(names.relations)
             inverse = (names.relation_id(relation) + num_relations) % (2 * num_relations)
-            return Question(names.node_id(tail), inverse, False)
+            return Query(names.node_id(tail), inverse, False)
         case str(), None, str():
-            return Question(names.node_id(head), names.node_id(tail), True)
+            return Query(names.node_id(head), names.node_id(tail), True)
     raise InputError("give exactly two of head, relation and tail; the third is predicted")
 
 
-def stated_answers(dataset: Dataset, question: Question, splits: Sequence[str]) -> IntArray:
+def stated_answers(dataset: Dataset, query: Query, splits: Sequence[str]) -> IntArray:
     """The answers among the facts of some splits and their inverses, each once."""
     num_relations = len(dataset.names.relations)
     answers = [np.empty(0, np.int32)]
     for split in splits:
         head, relation, tail = dataset.part(split).T
         for start, end, inverse in ((head, tail, 0), (tail, head, num_relations)):
-            mine = np.flatnonzero(start == question.first)  # few, so no copy of all facts
+            mine = np.flatnonzero(start == query.first)  # few, so no copy of all facts
             label, other = relation[mine] + np.int32(inverse), end[mine]
-            second, answer = (other, label) if question.asks_relation else (label, other)
-            answers.append(answer[second == question.second])
+            second, answer = (other, label) if query.is_relation_query else (label, other)
+            answers.append(answer[second == query.second])
     return np.unique(np.concatenate(answers))
 
 
 def has_loops(dataset: Dataset, relation: int) -> bool:
     """Whether training has facts with the relation that lead from a node to itself."""
     head, relations, tail = dataset.train.triples.T
-    asked = np.flatnonzero(relations == relation % len(dataset.names.relations))
-    return bool((head[asked] == tail[asked]).any())
+    with_relation = np.flatnonzero(relations == relation % len(dataset.names.relations))
+    return bool((head[with_relation] == tail[with_relation]).any())
 
 
 def best_first(scores: FloatArray, top: int) -> IntArray:

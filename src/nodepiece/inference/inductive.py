@@ -16,10 +16,10 @@ from nodepiece.evaluation.report import Report
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.computed_once import computed_once
-from nodepiece.inference.facts import FactRun, Question
+from nodepiece.inference.facts import FactRun, Query
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.opened_run import Opened, node_list
-from nodepiece.tasks.inductive_judge import InductiveJudge
+from nodepiece.tasks.inductive_evaluator import InductiveEvaluator
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 
 NO_FACTS = np.empty((0, 3), np.int32)
@@ -27,28 +27,28 @@ NO_FACTS = np.empty((0, 3), np.int32)
 
 @dataclass(frozen=True, eq=False)
 class EncodedSnapshot:
-    """A model on a graph, whose vectors are computed at the first question."""
+    """A model on a graph, whose vectors are computed at the first query."""
 
     model: InductiveModel
-    judge: InductiveJudge
+    evaluator: InductiveEvaluator
     dataset: Dataset
 
     @computed_once
     def encoded(self) -> EncodedGraph:
         with torch.no_grad():
-            return self.model.encode(self.judge.view(self.model))
+            return self.model.encode(self.evaluator.view(self.model))
 
-    def scores(self, question: Question) -> FloatArray:
+    def scores(self, query: Query) -> FloatArray:
         graph, device = self.encoded, self.encoded.nodes.device
         num_relations = self.dataset.train.num_relations
-        first = torch.tensor([question.first], device=device)
+        first = torch.tensor([query.first], device=device)
         with torch.no_grad():
-            if question.asks_relation:
-                tail = torch.tensor([question.second], device=device)
+            if query.is_relation_query:
+                tail = torch.tensor([query.second], device=device)
                 scores = self.model.score_all_relations(first, tail, graph)[0]
                 rows = [graph.view.relation_row(r, num_relations) for r in range(2 * num_relations)]
                 return scores.double().cpu().numpy()[rows]
-            row = graph.view.relation_row(question.second, num_relations)
+            row = graph.view.relation_row(query.second, num_relations)
             relation = torch.tensor([row], device=device)
             return self.model.score_all_tails(first, relation, graph)[0].double().cpu().numpy()
 
@@ -68,8 +68,8 @@ class InductiveRun(FactRun):
         put_on: tuple[KnowledgeGraph, str] | None = None,  # another graph, and `unseen_relations`
     ) -> None:
         super().__init__(opened, task, model)
-        self.judge, self.put_on = task.judge, put_on
-        self._snapshot = EncodedSnapshot(model, task.judge, task.inference)
+        self.evaluator, self.put_on = task.evaluator, put_on
+        self._snapshot = EncodedSnapshot(model, task.evaluator, task.inference)
 
     @property
     def snapshot(self) -> EncodedSnapshot:
@@ -89,7 +89,7 @@ class InductiveRun(FactRun):
 
     @property
     def encoded(self) -> EncodedGraph:
-        """The vectors of the graph's nodes, computed at the first question."""
+        """The vectors of the graph's nodes, computed at the first query."""
         return self.snapshot.encoded
 
     def node_names(self) -> list[str]:
@@ -109,7 +109,7 @@ class InductiveRun(FactRun):
         refuse_after_fork()
         if not len(self.dataset.part(split)):
             raise InputError(f"{self.folder} has no {split} facts; choose another split")
-        return self.judge.judge_pagerank(split)
+        return self.evaluator.evaluate_pagerank(split)
 
     def to(self, device: torch.device | str) -> Self:
         super().to(device)

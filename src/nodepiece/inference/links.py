@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.row_vectors import encoder_of
+from nodepiece.decoders.unseen_nodes import encoder_of
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.graph_slot import GraphSlot
-from nodepiece.inference.live_graph import LiveGraph
-from nodepiece.inference.live_store import has_live, open_live
+from nodepiece.inference.graph_updates import has_updates, open_updates
 from nodepiece.inference.opened_run import Opened, node_list
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.inference.snapshot import Snapshot, Supposed
+from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.out_of_sample import OutOfSample
 from nodepiece.tokenizer.changing_graph import ChangingGraph, NamedFacts, by_name
 
 
 class LinkRun(FactRun):
-    """Node vectors are computed once, at the first question, unless they lie beside the run."""
+    """Node vectors are computed once, at the first query, unless they lie beside the run."""
 
     model: LinkModel
     task: LinkPrediction | OutOfSample
@@ -48,31 +48,31 @@ class LinkRun(FactRun):
     def snapshot(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
-    def look_again(self) -> None:
-        """Take over what updates, by whomever, have made of the graph."""
+    def refresh(self) -> None:
+        """Reload the state on disk, with updates of other processes."""
         self.opened.files.check()
         self._snapshot = self.snapshot_on_disk()
 
     def snapshot_on_disk(self, slot: GraphSlot | None = None) -> Snapshot:
         """The latest state beside the run. slot: has the graph of that state already."""
-        live = None
-        if has_live(self.folder):
-            live = LiveGraph(open_live(self.folder, self.opened.files.model_hash))
+        updates = None
+        if has_updates(self.folder):
+            updates = UpdatedGraph(open_updates(self.folder, self.opened.files.model_hash))
         slot = slot or GraphSlot()
         table = self.opened.table
-        return Snapshot(self.model, self.task.dataset, table, live, slot, slot.version)
+        return Snapshot(self.model, self.task.dataset, table, updates, slot, slot.version)
 
     def is_up_to_date(self, number: int | None) -> bool:
         """Whether it answers by the state after batch `number` (None: as it was trained)."""
         return number == self.snapshot.number
 
     @property
-    def live(self) -> LiveGraph | None:
+    def updates(self) -> UpdatedGraph | None:
         """What updates have made of the graph; None: it is as it was trained."""
-        return self.snapshot.live
+        return self.snapshot.updates
 
     @property
-    def is_supposed(self) -> bool:
+    def is_hypothetical(self) -> bool:
         """Whether some of its facts are only supposed."""
         return isinstance(self.snapshot, Supposed)
 
@@ -114,7 +114,7 @@ class LinkRun(FactRun):
         return snapshot.patched.rows(ids).cpu().numpy()
 
     def with_facts(self, facts: NamedFacts) -> Self:
-        """The same run, asked as if these facts, by name, were in its graph.
+        """A run that answers as if these facts, by name, were in its graph.
 
         A node that is new gets its pieces from the facts, and its vector by the weights as they
         are; so does an old node whose pieces are not the same with them. The run itself stays as

@@ -56,7 +56,7 @@ class Address:
 
 
 class Run:
-    """A run folder opened for questions. Which can be asked depends on its task.
+    """A run folder opened for queries. Which can be asked depends on its task.
 
     Any number of threads may ask one run: what it answers by is an immutable snapshot, each call
     uses the one that was there when it began, and an update (`update_run`) replaces it in one
@@ -132,12 +132,12 @@ class Run:
     def classify(self, node: str, *, top: int = 10) -> list[Prediction]:
         """The likeliest classes of a node, best first, by name."""
         raise InputError(
-            f"{self.folder} is a run of {self.experiment.task}: it knows no classes of nodes; "
+            f"{self.folder} is a run of {self.experiment.task}: it has no node classes; "
             "give two of head, relation and tail"
         )
 
     def with_facts(self, facts: NamedFacts) -> "Run":
-        """The same run, asked as if these facts, by name, were in its graph too."""
+        """A run that answers as if these facts, by name, were in its graph too."""
         raise InputError(
             f"{self.folder} is a run of {self.experiment.task} and takes no more facts; a run of "
             "link prediction does"
@@ -152,7 +152,7 @@ class Run:
         raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
 
     def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> "Run":
-        """The same weights, asked about another graph over the relations of training.
+        """A run with these weights for another graph over the relations of training.
 
         Relations that training did not have are refused, or get the "mean" of all.
         """
@@ -170,7 +170,7 @@ class Run:
         return report
 
     def evaluate_baseline(self, split: str = "test") -> Report:
-        """The same of a simple method that has learned nothing, where the task has one."""
+        """The metrics of a simple baseline without training, where the task has one."""
         raise InputError(f"there is no baseline for {self.experiment.task}; leave it out")
 
     def to(self, device: torch.device | str) -> Self:

@@ -33,7 +33,7 @@ class PatchedVectors:
         )
 
     def rows(self, nodes: Tensor) -> Tensor:
-        """(num_asked,) ids on the CPU -> (num_asked, dim)."""
+        """(num_queries,) ids on the CPU -> (num_queries, dim)."""
         device = self.base.device
         rows = self.base[nodes.clamp(max=len(self.base) - 1).to(device)]
         if not len(self.nodes):

@@ -15,9 +15,9 @@ from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_files import OpenedFiles
 from nodepiece.inference.opened_run import Address, Opened, Prediction, Run
 from nodepiece.settings import Experiment, with_overrides
+from nodepiece.tasks.registry import task_class
 from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.runner import load_trained
-from nodepiece.tasks.task_names import task_of
 from nodepiece.tasks.train import choose_device, train_experiment
 from nodepiece.tokenizer.changing_graph import NamedFact
 
@@ -37,7 +37,7 @@ def load(
 ) -> Run:
     """Open a finished run folder: a run that answers what its task is about.
 
-    `overrides` change how it is judged, such as "evaluation.candidates=all"; the rest was trained.
+    `overrides` change its evaluation, such as "evaluation.candidates=all"; the rest was trained.
     """
     refuse_after_fork()
     path, chosen = Path(folder), choose_device(device)
@@ -50,7 +50,7 @@ def _open(files: OpenedFiles, overrides: tuple[str, ...]) -> Run:
         raise InputError(
             f"{trained[0]} would change what was trained; only evaluation.* can be set"
         )
-    task = task_of(experiment).read(experiment, files.folder)
+    task = task_class(experiment).read(experiment, files.folder)
     model, table = load_trained(task, files.folder)
     return RUNS[experiment.task](Opened(files, table, overrides), task, model)
 
@@ -67,12 +67,12 @@ def reopen(address: Address, facts: tuple[NamedFact, ...] = ()) -> Run:
 
 
 def reopen_on(address: Address, graph: KnowledgeGraph, unseen_relations: str) -> Run:
-    """The same for a run that was put on another graph."""
+    """A pickled run that was put on another graph, opened again."""
     return reopen(address).on_graph(graph, unseen_relations=unseen_relations)
 
 
 def load_links(folder: str | Path, *, device: torch.device | str = "cpu") -> LinkRun:
-    """The same for those who will ask for facts; a run of another kind is refused."""
+    """Open a run that predicts facts; a run of another kind is refused."""
     run = load(folder, device=device)
     if not isinstance(run, LinkRun):
         raise InputError(f"{folder} is a run of {run.experiment.task}: it completes no facts")

@@ -9,16 +9,16 @@ from torch import Tensor
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.encoders.edge_products import EdgeEnds, ends_of
+from nodepiece.encoders.edge_products import EdgeIndex, build_edge_index
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.graph.names import Names
 from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.computed_once import computed_once
-from nodepiece.inference.facts import Question
+from nodepiece.inference.facts import Query
 from nodepiece.inference.graph_slot import GraphSlot
-from nodepiece.inference.live_graph import LiveGraph
 from nodepiece.inference.patched_vectors import PatchedVectors
+from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tokenizer.changing_graph import Change, ChangingGraph, NamedFact, with_nodes
 from nodepiece.tokenizer.tokens import TokenTable
 
@@ -34,14 +34,16 @@ class Snapshot:
     model: LinkModel
     trained: Dataset
     table: TokenTable  # of the graph that was trained on
-    live: LiveGraph | None = None  # what updates have made of it; None: it is as it was trained
+    updates: UpdatedGraph | None = (
+        None  # what updates have made of it; None: it is as it was trained
+    )
     slot: GraphSlot = field(default_factory=GraphSlot)
     version: int = 0  # of the graph in the slot that belongs to this snapshot
 
     @property
     def number(self) -> int | None:
         """Of the last update; None: the graph is as it was trained."""
-        return None if self.live is None else self.live.state.number
+        return None if self.updates is None else self.updates.state.number
 
     @property
     def device(self) -> torch.device:
@@ -50,7 +52,11 @@ class Snapshot:
     @computed_once
     def dataset(self) -> Dataset:
         """What is known: the facts trained on, updated since, and those of the other splits."""
-        return self.trained if self.live is None else replace(self.trained, train=self.live.graph)
+        return (
+            self.trained
+            if self.updates is None
+            else replace(self.trained, train=self.updates.graph)
+        )
 
     @property
     def names(self) -> Names:
@@ -60,22 +66,24 @@ class Snapshot:
     def is_present(self) -> NDArray[np.bool_]:
         """(num_nodes,): a node that was removed is no answer."""
         return (
-            np.ones(self.dataset.num_nodes, np.bool_) if self.live is None else self.live.is_present
+            np.ones(self.dataset.num_nodes, np.bool_)
+            if self.updates is None
+            else self.updates.is_present
         )
 
     @computed_once
     def patched(self) -> PatchedVectors:
         """The vectors of all nodes: what was trained or stored, and what is different since."""
-        if self.live is not None:
-            return self.live.vectors(self.device)
+        if self.updates is not None:
+            return self.updates.vectors(self.device)
         with torch.no_grad():
             return PatchedVectors.of(self.model.node_vectors())
 
     @computed_once
-    def ends(self) -> EdgeEnds:
+    def edge_index(self) -> EdgeIndex:
         graph = self.dataset.train
         edges = torch.tensor(with_inverses(graph), device=self.device)
-        return ends_of(edges, graph.num_nodes, self.model.num_relations)
+        return build_edge_index(edges, graph.num_nodes, self.model.num_relations)
 
     @property
     def graph(self) -> ChangingGraph:
@@ -98,51 +106,51 @@ class Snapshot:
         )
 
     def apart(self) -> "Snapshot":
-        """The same with a graph of its own, opened when it is asked for."""
+        """A snapshot with a graph of its own, opened when it is first used."""
         return self._with(GraphSlot(), 0)
 
     def moved(self) -> "Snapshot":
-        """The same, where the model has moved to another device."""
+        """A snapshot for a model that has moved to another device."""
         moved = self._with(self.slot, self.version)
         if "patched" in self.__dict__:
             moved.__dict__["patched"] = self.patched.to(self.device)
         return moved
 
-    def scores(self, question: Question) -> FloatArray:
+    def scores(self, query: Query) -> FloatArray:
         """Of all nodes, or of all relations and their inverses; the caller may change them."""
         patched = self.patched
         relations, decoder = self.model.relation_vectors(), self.model.decoder
         with torch.no_grad():
-            head = patched.rows(torch.tensor([question.first]))
-            if question.asks_relation:
-                tail = patched.rows(torch.tensor([question.second]))
+            head = patched.rows(torch.tensor([query.first]))
+            if query.is_relation_query:
+                tail = patched.rows(torch.tensor([query.second]))
                 return decoder.score_all_relations(head, tail, relations)[0].double().cpu().numpy()
-            relation = relations[torch.tensor([question.second], device=self.device)]
+            relation = relations[torch.tensor([query.second], device=self.device)]
             scores = patched.scores(
                 lambda vectors: decoder.score_all_tails(head, relation, vectors)
             )
             if self.model.walks is not None:
-                scores = scores + self._walk(question).to(scores.device)
+                scores = scores + self._walk(query).to(scores.device)
         result: FloatArray = scores[0].double().cpu().numpy()
         result[~self.is_present] = -np.inf
         return result
 
-    def _walk(self, question: Question) -> Tensor:
+    def _walk(self, query: Query) -> Tensor:
         """What walks in the graph as it is now add to scores: (1, num_nodes)."""
-        first, second = torch.tensor([[question.first], [question.second]], device=self.device)
-        return self.model.walk(first, second, ends=self.ends)
+        first, second = torch.tensor([[query.first], [query.second]], device=self.device)
+        return self.model.walk(first, second, edge_index=self.edge_index)
 
     def _with(self, slot: GraphSlot, version: int) -> "Snapshot":
         """Another record of the same state, with the facts that are put together already."""
-        other = Snapshot(self.model, self.trained, self.table, self.live, slot, version)
+        other = Snapshot(self.model, self.trained, self.table, self.updates, slot, version)
         for name in ("dataset", "is_present"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
         return other
 
     def _open_graph(self) -> ChangingGraph:
-        if self.live is not None:
-            return self.live.changing()
+        if self.updates is not None:
+            return self.updates.changing()
         return ChangingGraph(self.trained.train, self.table)
 
 

@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
-from nodepiece.inference.live_batch import StoredBatch, Vectors
+from nodepiece.inference.graph_update import StoredBatch, Vectors
 from nodepiece.tokenizer.token_values import fault_in
 from nodepiece.tokenizer.tokens import TokenTable
 

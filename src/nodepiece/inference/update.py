@@ -7,19 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from nodepiece.decoders.row_vectors import encoder_of
+from nodepiece.decoders.unseen_nodes import encoder_of
 from nodepiece.errors import InputError
 from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.forked import refuse_after_fork
-from nodepiece.inference.links import LinkRun
-from nodepiece.inference.live_batch import StoredBatch, VectorRows, Vectors
-from nodepiece.inference.live_store import (
+from nodepiece.inference.graph_update import StoredBatch, VectorRows, Vectors
+from nodepiece.inference.graph_updates import (
     commit_batch,
     last_number,
-    start_live,
-    write_base,
-    writing,
+    write_lock,
+    write_snapshot,
+    write_trained_snapshot,
 )
+from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
 from nodepiece.inference.snapshot import Snapshot
 from nodepiece.tokenizer.changing_graph import Change, NamedFacts
@@ -47,10 +47,10 @@ def update_run(
     add_nodes: Sequence[str] = (),
     remove_nodes: Sequence[str] = (),
 ) -> Updated:
-    """Let a batch happen to the graph of a run, for good, and let the run answer by it.
+    """Commit a batch of changes to the graph of a run; the run answers by it from then on.
 
-    It happens wholly or not at all, whenever the process ends. The first update computes the
-    vectors of all nodes and lays them beside the run. One that comes to nothing leaves no trace.
+    It is committed wholly or not at all, whenever the process ends. The first update computes the
+    vectors of all nodes and stores them with the run. One that changes nothing writes nothing.
     """
     run = updatable(run)
     with the_only_update(run):
@@ -59,7 +59,7 @@ def update_run(
             plan = run.graph.plan(
                 add=add, remove=remove, add_nodes=add_nodes, remove_nodes=remove_nodes
             )
-        batch = None if plan.is_empty else let_happen(run, plan)
+        batch = None if plan.is_empty else commit(run, plan)
     return Updated(
         len(plan.batch.added),
         len(plan.batch.removed),
@@ -73,15 +73,15 @@ def update_run(
 
 
 def keep_vectors(run: Run) -> int:
-    """Lay the vectors of all nodes beside a run, for whoever opens it later; how many were new.
+    """Store the vectors of all nodes with a run, for later opening; returns how many were new.
 
-    Without them they are computed at the first question, whenever a run is opened.
+    Without them they are computed at the first query, whenever a run is opened.
     """
     run = updatable(run)
     with the_only_update(run):
-        if run.live is not None:  # an update has laid them out
+        if run.updates is not None:  # an update has stored them
             return 0
-        lay_out(run)
+        write_first_snapshot(run)
     return run.dataset.num_nodes
 
 
@@ -92,7 +92,7 @@ def updatable(run: Run) -> LinkRun:
             f"{run.folder} is a run of {run.experiment.task} and cannot be updated; a run of link "
             "prediction can"
         )
-    if run.is_supposed:
+    if run.is_hypothetical:
         raise InputError(
             "this run answers as if some facts were known, and they would not last; update the "
             "run itself, with these facts among those to add"
@@ -105,21 +105,21 @@ def updatable(run: Run) -> LinkRun:
 def the_only_update(run: LinkRun) -> Iterator[None]:
     """Hold the lock of a run that answers by what is on disk; refuse one that is another by now."""
     run.opened.files.check()  # before a lock is put into a folder that is not ours
-    with writing(run.folder):
+    with write_lock(run.folder):
         run.opened.files.check()
         if not run.is_up_to_date(last_number(run.folder)):
-            run.look_again()
+            run.refresh()
         yield
 
 
-def let_happen(run: LinkRun, plan: Change) -> StoredBatch:
-    """In memory, then on disk; where one of them fails, in neither."""
-    if run.live is None:
-        lay_out(run)
+def commit(run: LinkRun, plan: Change) -> StoredBatch:
+    """Apply a planned change in memory, then on disk; where one of them fails, in neither."""
+    if run.updates is None:
+        write_first_snapshot(run)
     slot = run.snapshot.slot
     with slot.changing():
         try:
-            batch = carry_out(run.snapshot, plan)
+            batch = apply_change(run.snapshot, plan)
             commit_batch(run.folder, (last_number(run.folder) or 0) + 1, batch)
             slot.version += 1
             run.snapshot = run.snapshot_on_disk(slot)
@@ -127,19 +127,21 @@ def let_happen(run: LinkRun, plan: Change) -> StoredBatch:
             slot.drop()  # as memory may be ahead of what is on disk
             run.snapshot = run.snapshot_on_disk()
             raise
-    if run.live is not None and run.live.state.wants_folding:
-        fold(run, run.live.state.number)
+    if run.updates is not None and run.updates.state.needs_compaction:
+        compact(run, run.updates.state.number)
     return batch
 
 
-def lay_out(run: LinkRun) -> None:
+def write_first_snapshot(run: LinkRun) -> None:
     """Write the graph and all vectors of a run as it was trained beside it."""
     opened = run.opened
-    start_live(run.folder, run.task.graph, opened.table, all_vectors(run), opened.files.model_hash)
+    write_trained_snapshot(
+        run.folder, run.task.graph, opened.table, all_vectors(run), opened.files.model_hash
+    )
     run.snapshot = run.snapshot_on_disk(run.snapshot.slot)
 
 
-def carry_out(snapshot: Snapshot, plan: Change) -> StoredBatch:
+def apply_change(snapshot: Snapshot, plan: Change) -> StoredBatch:
     """Change the graph of a snapshot in memory, and compute what that changes."""
     before, tokens = snapshot.patched, snapshot.graph.tokens
     rows = snapshot.graph.apply(plan)
@@ -152,13 +154,13 @@ def carry_out(snapshot: Snapshot, plan: Change) -> StoredBatch:
     return StoredBatch(plan, rows, VectorRows(nodes, vectors))
 
 
-def fold(run: LinkRun, number: int) -> None:
-    """Put all batches into a new base."""
+def compact(run: LinkRun, number: int) -> None:
+    """Merge all batches into a new snapshot."""
     snapshot, model_hash = run.snapshot, run.opened.files.model_hash
     facts, present = snapshot.dataset.train.triples, snapshot.is_present
     with snapshot.slot.reading():
         table = snapshot.graph.table()
-    write_base(run.folder, number, facts, present, table, all_vectors(run), model_hash)
+    write_snapshot(run.folder, number, facts, present, table, all_vectors(run), model_hash)
     run.snapshot = run.snapshot_on_disk(snapshot.slot)
 
 

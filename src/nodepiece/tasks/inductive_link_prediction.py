@@ -1,4 +1,4 @@
-"""Inductive link prediction (section 4.2): learn on one graph, be judged on another.
+"""Inductive link prediction (section 4.2): train on one graph, evaluate on another.
 
 The graphs share their relations and nothing else, so nodes are written with relations alone.
 """
@@ -23,11 +23,11 @@ from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
-from nodepiece.tasks.inductive_judge import InductiveJudge
+from nodepiece.tasks.inductive_evaluator import InductiveEvaluator
 from nodepiece.tasks.link_prediction import check_validation, describe_dataset, is_same_dataset
 from nodepiece.tasks.run_folder import read_facts, write_facts
 from nodepiece.tasks.unread_settings import refuse_unread
-from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight
+from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.inductive import inductive_trainer
 from nodepiece.training.loop import Metrics
@@ -74,8 +74,8 @@ class InductiveLinkPrediction:
         return self.dataset.training.train
 
     @cached_property
-    def judge(self) -> InductiveJudge:
-        return InductiveJudge(self.experiment, self.dataset.inference, self.graph.num_relations)
+    def evaluator(self) -> InductiveEvaluator:
+        return InductiveEvaluator(self.experiment, self.dataset.inference, self.graph.num_relations)
 
     def describe(self) -> str:
         training, left_out = self.dataset.training, self.dataset.num_dropped
@@ -139,7 +139,7 @@ class InductiveLinkPrediction:
         )
 
     def make_trainer(self, model: InductiveModel, *, generator: torch.Generator) -> Trainer[Any]:
-        model.training_view = model.look_at(self.graph, tokens_of(self.graph, self.experiment))
+        model.training_view = model.view(self.graph, tokens_of(self.graph, self.experiment))
         edges = torch.tensor(with_inverses(self.graph)).to(generator.device)
         return inductive_trainer(model, edges, self.experiment.training, generator=generator)
 
@@ -152,13 +152,13 @@ class InductiveLinkPrediction:
             model.renew_tokens(view, resample_relations(view.tokens, table, rng=rng))
 
     def validate(self, model: InductiveModel) -> Metrics:
-        return self.judge.validate(model)
+        return self.evaluator.validate(model)
 
     def after_training(
-        self, model: InductiveModel, *, say: Callable[[str], None]
+        self, model: InductiveModel, *, log: Callable[[str], None]
     ) -> dict[str, Any]:
-        return choose_walk_weight(
-            model.walks, self.experiment, lambda: self.validate(model), say=say
+        return choose_walk_coefficient(
+            model.walks, self.experiment, lambda: self.validate(model), log=log
         )
 
     def evaluate(
@@ -166,7 +166,7 @@ class InductiveLinkPrediction:
     ) -> Report | None:
         if not len(self.inference.part(split)):
             return None
-        return self.judge.report(model, split, progress)
+        return self.evaluator.report(model, split, progress)
 
     def remarks(self) -> dict[str, Any]:
         """Among them what personalized PageRank makes of the same test facts and draws.
@@ -174,7 +174,7 @@ class InductiveLinkPrediction:
         On a large graph that takes longer than all else, and is left to `evaluate_baseline`.
         """
         work = 2 * len(self.inference.test) * 2 * self.inference.train.num_triples
-        baseline = self.judge.judge_pagerank("test") if 0 < work <= BASELINE_WORK else None
+        baseline = self.evaluator.evaluate_pagerank("test") if 0 < work <= BASELINE_WORK else None
         return {
             "unseen": self.inference.num_unseen,
             "inference_nodes": self.inference.train.num_nodes,
@@ -183,7 +183,7 @@ class InductiveLinkPrediction:
 
     @property
     def inference(self) -> Dataset:
-        """The graph to be judged on, and its queries."""
+        """The graph to evaluate on, and its queries."""
         return self.dataset.inference
 
 
@@ -210,8 +210,8 @@ def check_settings(experiment: Experiment) -> None:
             'message passing is by CompGCN here; set graph.kind = "compgcn"',
         ),
         *(
-            (is_set, f"{knob} does nothing here; leave it out")
-            for knob, is_set in (
+            (is_set, f"{key} does nothing here; leave it out")
+            for key, is_set in (
                 ("training.regularization", training.regularization > 0),
                 ("training.mask_share", training.mask_share > 0),
                 ("decoder.start_range", experiment.decoder.start_range > 0),
@@ -223,7 +223,7 @@ def check_settings(experiment: Experiment) -> None:
             "there are no anchors to shuffle; leave training.shuffle_anchors out",
         ),
         (
-            experiment.walks.steps > 0 and not training.is_against_all,
+            experiment.walks.steps > 0 and not training.is_one_vs_all,
             "walks.steps goes with the losses against all nodes; set it to 0",
         ),
         (

@@ -1,4 +1,4 @@
-"""The labels that a run learned from and was judged by, inside its folder.
+"""The labels that a run was trained and evaluated on, inside its folder.
 
 RUN/labels/classes.json         the names of the classes, by their ids
 RUN/labels/SPLIT_nodes.npy      the labelled nodes of a split, of train only those that were sampled

@@ -21,11 +21,11 @@ from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
-from nodepiece.tasks.judge import Judge
+from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.run_folder import read_facts, write_facts
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
 from nodepiece.tasks.unread_settings import refuse_unread
-from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight
+from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.links import link_trainer
 from nodepiece.training.loop import Metrics
@@ -70,8 +70,8 @@ class LinkPrediction:
         return self.dataset.train
 
     @cached_property
-    def judge(self) -> Judge:
-        return Judge(self.experiment, self.dataset)
+    def evaluator(self) -> LinkEvaluator:
+        return LinkEvaluator(self.experiment, self.dataset)
 
     def describe(self) -> str:
         return describe_dataset(self.dataset)
@@ -79,11 +79,11 @@ class LinkPrediction:
     def check(self) -> None:
         refuse_unread(self.experiment, groups=self.reads, metrics=self.metrics)
         check_validation(self.experiment, self.dataset)
-        refuse_knobs_of_others(self.experiment)
+        refuse_settings_of_others(self.experiment)
         check_layers(self.experiment)
         check_walks(self.experiment)
         check_choice(self.experiment, self.dataset.name, len(self.dataset.valid))
-        _ = self.judge  # refuses candidates that the dataset does not have
+        _ = self.evaluator  # refuses candidates that the dataset does not have
 
     def write(self, folder: Path) -> None:
         write_facts(self.dataset, folder)
@@ -113,11 +113,11 @@ class LinkPrediction:
         refresh_tokens(model.nodes, self.experiment, table, epoch, generator=generator)
 
     def validate(self, model: LinkModel) -> Metrics:
-        return self.judge.validate(model)
+        return self.evaluator.validate(model)
 
-    def after_training(self, model: LinkModel, *, say: Callable[[str], None]) -> dict[str, Any]:
-        return choose_walk_weight(
-            model.walks, self.experiment, lambda: self.validate(model), say=say
+    def after_training(self, model: LinkModel, *, log: Callable[[str], None]) -> dict[str, Any]:
+        return choose_walk_coefficient(
+            model.walks, self.experiment, lambda: self.validate(model), log=log
         )
 
     def evaluate(
@@ -125,7 +125,7 @@ class LinkPrediction:
     ) -> Report | None:
         if not len(self.dataset.part(split)):
             return None
-        return self.judge.report(model, split, progress).named(self.dataset.names.relation)
+        return self.evaluator.report(model, split, progress).named(self.dataset.names.relation)
 
     def remarks(self) -> dict[str, Any]:
         return {
@@ -160,7 +160,7 @@ def check_validation(experiment: Experiment, dataset: Dataset) -> None:
         )
 
 
-def refuse_knobs_of_others(experiment: Experiment) -> None:
+def refuse_settings_of_others(experiment: Experiment) -> None:
     if experiment.training.mask_share > 0:
         raise InputError(
             "training.mask_share is for out-of-sample and would do nothing in "
@@ -177,7 +177,7 @@ def check_walks(experiment: Experiment) -> None:
             "leave it out",
         ),
         (
-            (has_walks or training.hide_targets) and not training.is_against_all,
+            (has_walks or training.hide_targets) and not training.is_one_vs_all,
             "walks.steps and training.hide_targets go with the losses against all nodes; leave "
             "them out",
         ),

@@ -16,7 +16,7 @@ from nodepiece.data.labelled_graph import LabelledGraph, NodeLabels
 from nodepiece.data.open import open_labelled
 from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError
-from nodepiece.evaluation.classification import AREAS, ClassificationReport, judge_classes
+from nodepiece.evaluation.classification import AREAS, ClassificationReport, classification_report
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
@@ -140,11 +140,11 @@ class NodeClassification:
         """Of the validation nodes and, to see the gap, of as many training nodes: train_..."""
         valid, train = self.dataset.labels["valid"], self.dataset.labels["train"]
         some = np.arange(min(len(train.nodes), len(valid.nodes)), dtype=np.int32)
-        found, seen = self.judge(model, valid, train.only(some))
+        found, seen = self.reports(model, valid, train.only(some))
         gap = {f"train_{name}": value for name, value in seen.scores().items()}
         return {**found.scores(), **gap}
 
-    def after_training(self, model: ClassModel, *, say: Callable[[str], None]) -> dict[str, Any]:
+    def after_training(self, model: ClassModel, *, log: Callable[[str], None]) -> dict[str, Any]:
         return {}  # nothing is chosen
 
     def evaluate(
@@ -155,17 +155,17 @@ class NodeClassification:
         labels = self.dataset.labels[split]
         if not len(labels.nodes):
             return None
-        (report,) = self.judge(model, labels)
+        (report,) = self.reports(model, labels)
         return report.named(self.dataset.classes)
 
-    def judge(self, model: ClassModel, *parts: NodeLabels) -> list[ClassificationReport]:
+    def reports(self, model: ClassModel, *parts: NodeLabels) -> list[ClassificationReport]:
         """Some sets of labels, by node vectors that are computed once."""
         model.eval()
         with torch.no_grad():
             vectors = model.node_vectors()
-            return [self._judge(model, vectors, labels) for labels in parts]
+            return [self._report(model, vectors, labels) for labels in parts]
 
-    def _judge(
+    def _report(
         self, model: ClassModel, vectors: torch.Tensor, labels: NodeLabels
     ) -> ClassificationReport:
         nodes = torch.tensor(labels.nodes.astype(np.int64)).to(vectors.device)
@@ -173,10 +173,10 @@ class NodeClassification:
         row, column = torch.tensor(labels.classes.astype(np.int64)).T
         truth[row, column] = True
         probabilities = model.logits(nodes, vectors).sigmoid()
-        return judge_classes(probabilities, truth.to(vectors.device))
+        return classification_report(probabilities, truth.to(vectors.device))
 
     def remarks(self) -> dict[str, Any]:
-        """How much was learned from, and judged by."""
+        """How many labels were trained and evaluated on."""
         labels, train = self.dataset.labels, self.dataset.labels["train"]
         return {
             "label_share": self.experiment.classifier.label_share,

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.open import open_out_of_sample
-from nodepiece.data.out_of_sample import JUDGED, UnseenEdges, edges_of_unseen
+from nodepiece.data.out_of_sample import EVALUATION_SPLITS, UnseenEdges, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.row_vectors import encoder_of
+from nodepiece.decoders.unseen_nodes import encoder_of
 from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
@@ -28,11 +28,11 @@ from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
-from nodepiece.tasks.out_of_sample_judge import OutOfSampleJudge
+from nodepiece.tasks.out_of_sample_evaluator import OutOfSampleEvaluator
 from nodepiece.tasks.run_folder import damaged, read_facts, write_facts
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
 from nodepiece.tasks.unread_settings import refuse_unread
-from nodepiece.tasks.walk_weight import check_choice, choose_walk_weight
+from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
 from nodepiece.training.links import fact_batches, link_trainer, query_batches
 from nodepiece.training.loop import Metrics
@@ -49,7 +49,7 @@ class OutOfSampleModel(LinkModel):
     """A link model that has the tokens of its own nodes at hand, to make those of others."""
 
     table: TokenTable
-    visible: Tensor | None  # (num_edges,) 0 for edges hidden from the walks of an epoch
+    edge_mask: Tensor | None  # (num_edges,) 0 for edges hidden from the walks of an epoch
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +75,15 @@ class OutOfSample:
     @classmethod
     def open(cls, experiment: Experiment, data: Path | None) -> Self:
         dataset = open_out_of_sample(experiment.dataset, data=data, options=experiment.reading)
-        unseen = {split: edges_of_unseen(dataset, split) for split in JUDGED}
+        unseen = {split: edges_of_unseen(dataset, split) for split in EVALUATION_SPLITS}
         return cls(experiment, dataset.name, dataset.train, unseen, dataset.layout)
 
     @classmethod
     def read(cls, experiment: Experiment, folder: Path) -> Self:
         facts = read_facts(folder)
-        unseen = {split: read_unseen_edges(folder, split, facts.train) for split in JUDGED}
+        unseen = {
+            split: read_unseen_edges(folder, split, facts.train) for split in EVALUATION_SPLITS
+        }
         return cls(experiment, facts.name, facts.train, unseen)
 
     @property
@@ -90,8 +92,8 @@ class OutOfSample:
         return Dataset(self.name, self.graph, NO_FACTS, NO_FACTS, {})
 
     @cached_property
-    def judge(self) -> OutOfSampleJudge:
-        return OutOfSampleJudge(self.experiment, self.graph, self.unseen)
+    def evaluator(self) -> OutOfSampleEvaluator:
+        return OutOfSampleEvaluator(self.experiment, self.graph, self.unseen)
 
     def describe(self) -> str:
         parts = [f"{self.name}: {self.graph.num_nodes:,} nodes"]
@@ -139,7 +141,7 @@ class OutOfSample:
         )
         model.table = table
         ones = None if model.walks is None else torch.ones(2 * self.graph.num_triples)
-        model.register_buffer("visible", ones, persistent=False)
+        model.register_buffer("edge_mask", ones, persistent=False)
         return model
 
     def make_trainer(self, model: OutOfSampleModel, *, generator: torch.Generator) -> Trainer[Any]:
@@ -148,7 +150,7 @@ class OutOfSample:
         if not isinstance(model.nodes, NodePieceEmbedding):
             return masking_trainer(model, edges, settings, generator=generator)
         trainer: Trainer[Any] = link_trainer(
-            model, edges, settings, generator=generator, visible=model.visible
+            model, edges, settings, generator=generator, edge_mask=model.edge_mask
         )
         if settings.mask_share:
             trainer.batches = self.chosen
@@ -158,7 +160,7 @@ class OutOfSample:
     def chosen(self) -> ChosenBatches[Any]:
         """The facts that are hidden from the tokens of an epoch, and learned from."""
         settings, num_relations = self.experiment.training, 2 * self.graph.num_relations
-        make = query_batches if settings.is_against_all else fact_batches
+        make = query_batches if settings.is_one_vs_all else fact_batches
         edges = torch.tensor(with_inverses(self.graph))
         return ChosenBatches(partial(make, num_relations=num_relations, settings=settings), edges)
 
@@ -189,19 +191,19 @@ class OutOfSample:
         rows = (torch.tensor(column, device=device) for column in columns)
         nodes.use_training_tokens(nodes.token_tensors.of_rows(*rows))
         self.chosen.choose(torch.tensor(with_inverses(hidden)).to(device))
-        if model.visible is not None:
+        if model.edge_mask is not None:
             is_visible = np.ones((2, graph.num_triples), np.float32)  # facts, inverses
             is_visible[:, order[:num_hidden]] = 0
-            model.visible.copy_(torch.from_numpy(is_visible.ravel()))
+            model.edge_mask.copy_(torch.from_numpy(is_visible.ravel()))
 
     def validate(self, model: OutOfSampleModel) -> Metrics:
-        return self.judge.validate(model, model.table)
+        return self.evaluator.validate(model, model.table)
 
     def after_training(
-        self, model: OutOfSampleModel, *, say: Callable[[str], None]
+        self, model: OutOfSampleModel, *, log: Callable[[str], None]
     ) -> dict[str, Any]:
-        return choose_walk_weight(
-            model.walks, self.experiment, lambda: self.validate(model), say=say
+        return choose_walk_coefficient(
+            model.walks, self.experiment, lambda: self.validate(model), log=log
         )
 
     def evaluate(
@@ -211,7 +213,7 @@ class OutOfSample:
             raise InputError(f"there are no unseen nodes in {split!r}; choose valid or test")
         if not self.unseen[split].num_edges:
             return None
-        report = self.judge.report(model, model.table, split, progress)
+        report = self.evaluator.report(model, model.table, split, progress)
         return report.named(self.dataset.names.relation)
 
     def remarks(self) -> dict[str, Any]:
@@ -247,7 +249,7 @@ def check_settings(experiment: Experiment) -> None:
             'its tokens come from its neighbours; set tokenizer.select = "nearest"',
         ),
         (
-            is_lookup and training.is_against_all,
+            is_lookup and training.is_one_vs_all,
             "the baseline is trained with sampled negatives; set training.loss = softplus",
         ),
         (
@@ -263,7 +265,7 @@ def check_settings(experiment: Experiment) -> None:
             "walks go with pieces; set walks.steps = 0 for the baseline",
         ),
         (
-            experiment.walks.steps > 0 and not training.is_against_all,
+            experiment.walks.steps > 0 and not training.is_one_vs_all,
             "walks.steps goes with the losses against all nodes; set it to 0",
         ),
         (

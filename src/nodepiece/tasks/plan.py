@@ -132,7 +132,7 @@ def plan(subject: Subject) -> Plan:
 
 
 def shallow(subject: Subject) -> Subject | None:
-    """The same with a vector of the same size for every node; None where the task has no such."""
+    """The subject with a vector of the same size for every node; None where a task has no such."""
     lookup = EncoderSettings(kind="lookup", dim=subject.experiment.encoder.dim)
     experiment = replace(subject.experiment, encoder=lookup)
     if experiment.task == "inductive-link-prediction":
@@ -196,7 +196,7 @@ def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
     """What a step holds besides: vectors of its nodes on their way, scores, gradients of both."""
     training, encoder = experiment.training, experiment.encoder
     num_nodes = nodes_in_step(experiment, sizes)
-    if training.is_against_all:
+    if training.is_one_vs_all:
         num_scores = training.batch_size * sizes.num_nodes
     elif training.shared_negatives:
         num_scores = training.batch_size * training.num_negatives
@@ -217,7 +217,7 @@ def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
 def nodes_in_step(experiment: Experiment, sizes: Sizes) -> int:
     """How many nodes a step encodes."""
     training = experiment.training
-    if training.is_against_all:
+    if training.is_one_vs_all:
         return sizes.num_nodes
     facts, negatives = training.batch_size, training.num_negatives
     wanted = 2 * facts + (negatives if training.shared_negatives else facts * negatives)

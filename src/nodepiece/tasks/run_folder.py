@@ -3,7 +3,7 @@
 RUN/config.toml           the experiment, every default written out
 RUN/vocabulary/           vocabulary, names and tokens (see tokenizer/storage.py)
 RUN/facts/                train.npy, valid.npy, test.npy: what is known, by ids
-RUN/inference/            of an inductive run: names and facts of the graph it is judged on
+RUN/inference/            of an inductive run: names and facts of the graph it is evaluated on
 RUN/checkpoint.safetensors    to resume from; RUN/model.safetensors: the trained weights
 RUN/history.jsonl         a record an epoch; RUN/metrics.json: the result
 """
@@ -92,7 +92,7 @@ def hash_config(folder: Path) -> str:
 
 
 def damaged(path: Path, error: Exception) -> InputError:
-    """What is wrong, without the advice of whoever found it: that is for another case."""
+    """The error of a damaged file, with the reason and without the original advice."""
     reason = str(error).partition("; ")[0]
     return InputError(f"{path} is damaged or of another run ({reason}); train this run again")
 

@@ -49,7 +49,7 @@ from nodepiece.training.checkpoint import (
     save_tensors,
 )
 from nodepiece.training.distribution import current_processes, keep_to_own_threads
-from nodepiece.training.loop import Stopping, Watcher, fit
+from nodepiece.training.loop import Callback, Stopping, fit
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class RunOptions:
     resume: bool = False
     overwrite: bool = False  # an earlier run in `folder`, when this one is finished
     command: str = ""  # that gives this result again, for the record
-    watchers: tuple[Watcher, ...] = ()
-    say: Callable[[str], None] = lambda sentence: None
+    callbacks: tuple[Callback, ...] = ()
+    log: Callable[[str], None] = lambda sentence: None
     should_stop: Callable[[], bool] = lambda: False
 
 
@@ -104,15 +104,15 @@ def train_and_evaluate(
     tokenize_seconds += perf_counter() - start
     keep_to_own_threads()
     model = task.build_model(table).to(options.device)
-    options.say(f"{num_parameters(model):,} parameters")
+    options.log(f"{num_parameters(model):,} parameters")
     progress, stopping = train_model(task, model, table, folder, options, is_resumed=is_resumed)
     if is_first:
         write_history(folder, progress.history)
     if stopping.interrupted:
         return None
-    options.say(f"training ended after epoch {progress.epoch}: {stopping.reason}")
+    options.log(f"training ended after epoch {progress.epoch}: {stopping.reason}")
     start = perf_counter()
-    chosen = task.after_training(model, say=options.say)
+    chosen = task.after_training(model, log=options.log)
     choose_seconds = {"choose": perf_counter() - start} if chosen else {}
     if is_first:
         save_model(model, folder)
@@ -194,7 +194,7 @@ def train_model(
         checkpoint=folder / CHECKPOINT,
         validate=lambda: task.validate(model),
         before_epoch=lambda epoch: task.before_epoch(model, table, epoch, generator=generator),
-        watchers=[HistoryFile(folder)] * is_first + list(options.watchers),
+        callbacks=[HistoryFile(folder)] * is_first + list(options.callbacks),
         should_stop=options.should_stop,
         resume=is_resumed,
     )

@@ -65,7 +65,7 @@ class Task(Protocol[Model]):
     def validate(self, model: Model) -> Metrics:
         """Asked every few epochs: the larger `training.metric`, the better."""
 
-    def after_training(self, model: Model, *, say: Callable[[str], None]) -> dict[str, Any]:
+    def after_training(self, model: Model, *, log: Callable[[str], None]) -> dict[str, Any]:
         """Choose what is chosen when the weights are there; returns what metrics.json says of it.
 
         Asked before the model is saved, and again where a run is resumed after its last epoch.

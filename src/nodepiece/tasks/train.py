@@ -10,12 +10,12 @@ import torch
 
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment
+from nodepiece.tasks.registry import task_class
 from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.tasks.run_place import check_place
 from nodepiece.tasks.runner import RunOptions, run_experiment
-from nodepiece.tasks.task_names import task_of
-from nodepiece.training.distribution import Processes, joined_processes
-from nodepiece.training.loop import Watcher
+from nodepiece.training.distribution import Processes, process_group
+from nodepiece.training.loop import Callback
 
 
 def train_experiment(
@@ -27,13 +27,13 @@ def train_experiment(
     device: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    watchers: tuple[Watcher, ...] = (),
-    say: Callable[[str], None] = lambda sentence: None,
+    callbacks: tuple[Callback, ...] = (),
+    log: Callable[[str], None] = lambda sentence: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
     """Run an experiment; returns its metrics, or None where it was stopped before the end.
 
-    Under torchrun all processes call this together; the first one writes and speaks.
+    Under torchrun all processes call this together; rank 0 writes files and logs.
     `overrides` change an experiment given by name or file, and not a record.
     """
     if isinstance(experiment, Experiment):
@@ -41,12 +41,12 @@ def train_experiment(
     else:
         settings, source = load_experiment(experiment, overrides), Path(experiment)
     chosen = choose_device(device)
-    with joined_processes(chosen) as processes:
-        say = say if processes.is_first else _say_nothing
+    with process_group(chosen) as processes:
+        log = log if processes.is_first else _log_nothing
         if processes.is_first:  # which makes the folder; the others would meet it half-way
             check_place(folder, resume=resume, overwrite=overwrite)
-        task = task_of(settings).open(settings, data)
-        say(task.describe())
+        task = task_class(settings).open(settings, data)
+        log(task.describe())
         command = command_line(source, folder, overrides=overrides, device=chosen.type, data=data)
         options = RunOptions(
             folder,
@@ -54,14 +54,14 @@ def train_experiment(
             resume=resume,
             overwrite=overwrite,
             command=command.replace("nodepiece", launcher(processes), 1),
-            watchers=watchers if processes.is_first else (),
-            say=say,
+            callbacks=callbacks if processes.is_first else (),
+            log=log,
             should_stop=should_stop,
         )
         return run_experiment(task, options)
 
 
-def _say_nothing(sentence: str) -> None:
+def _log_nothing(sentence: str) -> None:
     pass
 
 

@@ -46,7 +46,7 @@ def by_degree(adjacency: Adjacency, rng: np.random.Generator) -> IntArray:
 
 def by_pagerank(adjacency: Adjacency, rng: np.random.Generator) -> IntArray:
     # Equal nodes add up equal shares in different orders: their ranks differ in the last bits of
-    # float64, which float32 drops; it still tells apart all that the power iteration can.
+    # float64, which float32 drops; it still separates all that the power iteration does.
     rank = pagerank(adjacency).astype(np.float32)
     return np.argsort(-rank, kind="stable").astype(np.int32)
 

@@ -24,7 +24,7 @@ NamedFacts = Iterable[NamedFact] | KnowledgeGraph
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A batch by ids, ready to happen or done, and what was left out of it."""
+    """A batch by ids, planned or applied, and what was left out of it."""
 
     batch: Batch
     new_nodes: tuple[str, ...]  # names, in the order of their ids
@@ -222,7 +222,7 @@ class ChangingGraph:
 
 
 def with_nodes(names: Names, more: Sequence[str]) -> Names:
-    """The same names, and those of nodes with the next ids."""
+    """The names, followed by those of new nodes."""
     if not more:
         return names
     nodes = pa.concat_arrays([names.nodes, pa.array(more, pa.large_string())])

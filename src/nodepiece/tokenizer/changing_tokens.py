@@ -31,7 +31,7 @@ NO_FACTS: IntArray = np.empty((0, 3), np.int32)
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What happens to a graph at once."""
+    """Changes of a graph that are applied together."""
 
     added: IntArray  # (num_added, 3) facts that are not there, each once
     removed: IntArray  # (num_removed, 3) facts that are there, each once

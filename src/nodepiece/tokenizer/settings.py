@@ -1,4 +1,4 @@
-"""The knobs of the tokenizer, each read by one step of it."""
+"""Settings of the tokenizer, each read by one step of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class TokenizerSettings:
     select: str = "nearest"  # which k anchors a node gets: "nearest" or "random"
     ties: str = "per-node"  # among equidistant anchors: "per-node" pseudo-random, or "global" order
     relation_order: str = "ascending"  # of a node's relations; "random": each node its own
-    distances: bool = True  # False: the ablation that forgets how far the anchors are
+    distances: bool = True  # False: the ablation without distances
     disconnected: str = "token"  # a component without anchor: "token" [DISCONNECTED], or "anchor"
 
     def __post_init__(self) -> None:
@@ -75,10 +75,10 @@ class TokenizerSettings:
         return wanted
 
 
-def one_of(knob: str, value: str, choices: tuple[str, ...]) -> None:
+def one_of(key: str, value: str, choices: tuple[str, ...]) -> None:
     """Refuse a value that is not among the choices, by listing them."""
     if value not in choices:
-        raise InputError(f"{knob} = {value!r} is not known; it is one of {', '.join(choices)}")
+        raise InputError(f"{key} = {value!r} is not known; it is one of {', '.join(choices)}")
 
 
 def check_mix(mix: Mapping[str, float]) -> None:

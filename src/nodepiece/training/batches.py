@@ -1,7 +1,7 @@
 """What one step of training sees, prepared for a whole epoch on the device of the model.
 
 A step asks for its batch with a counter that lives on the device and gets tensors whose shapes
-never change, so that the step can be recorded once and replayed.
+never change, so that the step can be captured once and replayed.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class Batches(Protocol[Batch_co]):
         """Make that room, so that a resumed run has as much as it had before."""
 
     def start_epoch(self, *, generator: torch.Generator) -> bool:
-        """Lay the epoch out. Returns whether shapes of batches changed."""
+        """Prepare the batches of an epoch. Returns whether their shapes changed."""
 
     def take(self, step: Tensor) -> Batch_co:
         """The batch of a step; step (1,) is on the device, and nothing waits for its value."""
@@ -40,19 +40,19 @@ class QueryBatch(NamedTuple):
     heads: Tensor  # (batch_size,)
     relations: Tensor  # (batch_size,)
     answers: Tensor  # (2, capacity) rows of the batch and nodes
-    weight: Tensor  # (capacity,) 1 for answers, 0 where the batch has fewer
+    sample_weight: Tensor  # (capacity,) 1 for answers, 0 where the batch has fewer
     edges: Tensor | None = None  # (capacity,) which training edges they are; num_edges: none
     mean_count: Tensor | None = None  # () of answers, over the processes; None: there is one
 
 
 class FactBatch(NamedTuple):
-    """Facts, each a question of its own, and which of the training edges they are."""
+    """Facts, each a query of its own, and which of the training edges they are."""
 
     heads: Tensor  # (batch_size,)
     relations: Tensor
     tails: Tensor
     edges: Tensor
-    weight: Tensor | None = None  # (batch_size,) how much each counts, 1 on average; None: 1
+    sample_weight: Tensor | None = None  # (batch_size,) how much each counts, 1 on average; None: 1
 
 
 class QueryBatches:
@@ -67,7 +67,7 @@ class QueryBatches:
         num_relations: int,
         batch_size: int,
         *,
-        num_shares: int = 1,  # so many processes go through an epoch together
+        num_processes: int = 1,  # so many processes go through an epoch together
         average: Callable[[list[Tensor]], None] | None = None,  # over them, in place; None: one
     ) -> None:
         head, relation, tail = edges.long().T
@@ -78,7 +78,7 @@ class QueryBatches:
         self.counts = counts
         self.starts = counts.cumsum(0) - counts
         self.batch_size = batch_size
-        self.num_batches = -(-len(pairs) // (batch_size * num_shares))
+        self.num_batches = -(-len(pairs) // (batch_size * num_processes))
         self.capacity = 0
         self.average = average
         self.mean_counts = torch.zeros(self.num_batches, device=edges.device)
@@ -95,7 +95,7 @@ class QueryBatches:
         grew = needed > self.capacity
         if grew:
             self.reserve(needed + needed // 4)
-        self._lay_out(counts)
+        self._write_epoch(counts)
         if self.average is not None:
             self.mean_counts.copy_(num_answers)
             self.average([self.mean_counts])
@@ -109,11 +109,14 @@ class QueryBatches:
         self.capacity, device = capacity, self.tails.device
         shape = (self.num_batches, capacity)
         self.rows = torch.empty(shape, dtype=torch.int32, device=device)
-        self.nodes, self.weight = torch.empty_like(self.rows), torch.empty(shape, device=device)
+        self.nodes, self.sample_weight = (
+            torch.empty_like(self.rows),
+            torch.empty(shape, device=device),
+        )
         self.edges = torch.empty(shape, dtype=torch.int64, device=device)
         self.queries = torch.empty(self.num_batches, self.batch_size, 2, device=device).long()
 
-    def _lay_out(self, counts: Tensor) -> None:
+    def _write_epoch(self, counts: Tensor) -> None:
         """Write every batch's answers side by side into the epoch's buffers."""
         device = counts.device
         slot = torch.repeat_interleave(torch.arange(len(counts), device=device), counts)
@@ -121,7 +124,7 @@ class QueryBatches:
         first = counts.cumsum(0) - counts  # (num_slots,) answer at which each query begins
         batch = slot // self.batch_size
         column = answer - first[batch * self.batch_size]
-        self.weight.zero_()
+        self.sample_weight.zero_()
         self.rows.zero_()
         self.nodes.zero_()
         self.rows[batch, column] = (slot % self.batch_size).int()
@@ -129,7 +132,7 @@ class QueryBatches:
         self.nodes[batch, column] = self.tails[place]
         self.edges.fill_(len(self.order))
         self.edges[batch, column] = self.order[place]
-        self.weight[batch, column] = 1.0
+        self.sample_weight[batch, column] = 1.0
         queries = torch.stack([self.heads[self.pairs], self.relations[self.pairs]], dim=1)
         self.queries.copy_(queries.view_as(self.queries))
 
@@ -138,9 +141,11 @@ class QueryBatches:
         heads, relations = self.queries.index_select(0, step)[0].unbind(dim=1)
         rows, nodes = self.rows.index_select(0, step), self.nodes.index_select(0, step)
         answers = torch.cat([rows, nodes])
-        weight, edges = (rows.index_select(0, step)[0] for rows in (self.weight, self.edges))
+        sample_weight, edges = (
+            rows.index_select(0, step)[0] for rows in (self.sample_weight, self.edges)
+        )
         mean_count = None if self.average is None else self.mean_counts.index_select(0, step)[0]
-        return QueryBatch(heads, relations, answers, weight, edges, mean_count)
+        return QueryBatch(heads, relations, answers, sample_weight, edges, mean_count)
 
 
 class FactBatches:
@@ -155,11 +160,15 @@ class FactBatches:
         batch_size: int,
         *,
         num_batches: int | None = None,
-        weight: Tensor | None = None,  # (num_edges,) how much each fact counts
-        num_shares: int = 1,  # so many processes go through an epoch together
+        sample_weight: Tensor | None = None,  # (num_edges,) how much each fact counts
+        num_processes: int = 1,  # so many processes go through an epoch together
     ) -> None:
-        self.edges, self.weight, self.is_drawn = edges, weight, num_batches is not None
-        self.num_batches = num_batches or -(-len(edges) // (batch_size * num_shares))
+        self.edges, self.sample_weight, self.is_drawn = (
+            edges,
+            sample_weight,
+            num_batches is not None,
+        )
+        self.num_batches = num_batches or -(-len(edges) // (batch_size * num_processes))
         shape = (self.num_batches, batch_size)
         self.chosen = torch.empty(shape, dtype=torch.int64, device=edges.device)
         self.capacity = 0  # all batches are alike
@@ -180,8 +189,10 @@ class FactBatches:
     def take(self, step: Tensor) -> FactBatch:
         chosen = self.chosen.index_select(0, step)[0]
         heads, relations, tails = self.edges.index_select(0, chosen).long().unbind(dim=1)
-        weight = None if self.weight is None else self.weight.index_select(0, chosen)
-        return FactBatch(heads, relations, tails, chosen, weight)
+        sample_weight = (
+            None if self.sample_weight is None else self.sample_weight.index_select(0, chosen)
+        )
+        return FactBatch(heads, relations, tails, chosen, sample_weight)
 
 
 def subsampling_weights(edges: Tensor, num_relations: int) -> Tensor:
@@ -193,6 +204,6 @@ def subsampling_weights(edges: Tensor, num_relations: int) -> Tensor:
     head, relation, _ = edges.long().T
     key, order = torch.sort(head * num_relations + relation)
     _, place, counts = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
-    weight = torch.empty(len(edges), device=edges.device)
-    weight[order] = (8 + counts).rsqrt()[place]
-    return weight / weight.mean()
+    sample_weight = torch.empty(len(edges), device=edges.device)
+    sample_weight[order] = (8 + counts).rsqrt()[place]
+    return sample_weight / sample_weight.mean()

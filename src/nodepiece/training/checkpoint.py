@@ -12,9 +12,10 @@ from torch import Tensor
 
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_file
+from nodepiece.renamed import current_tensor
 from nodepiece.training.trainer import Trainer
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1: before `nodepiece.renamed`
 HEADER = "nodepiece"
 
 
@@ -90,7 +91,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get(HEADER, "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {current_tensor(n): file.get_tensor(n) for n in file.keys()}  # noqa: SIM118
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise InputError(f"cannot read {path}: {error}; train again without --resume") from error
     if int(header.get("format_version", 0)) > FORMAT_VERSION:

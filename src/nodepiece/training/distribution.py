@@ -32,7 +32,7 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """The one that writes and speaks."""
+        """Whether this is rank 0, which writes files and logs."""
         return self.rank == 0
 
     def share(self, batch_size: int) -> int:
@@ -56,7 +56,7 @@ class Processes:
                 distributed.all_reduce(tensor)
                 tensor.div_(self.count)
 
-    def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
         if self.count > 1:
             for tensor in tensors:
                 distributed.broadcast(tensor, src=0)
@@ -130,7 +130,7 @@ def own_gpu(device: torch.device) -> int:
 
 
 @contextmanager
-def joined_processes(device: torch.device) -> Iterator[Processes]:
+def process_group(device: torch.device) -> Iterator[Processes]:
     """The processes that torchrun started, joined while the block lasts; else this one alone.
 
     Numbers on the host travel by gloo, those on a GPU by NCCL; each process has the GPU of its
@@ -148,7 +148,7 @@ def joined_processes(device: torch.device) -> Iterator[Processes]:
         distributed.destroy_process_group()
 
 
-_meetings = count()  # alike in all processes, as they run one program
+_rendezvous_numbers = count()  # alike in all processes, as they run one program
 
 
 def join(device: torch.device) -> None:
@@ -165,7 +165,7 @@ def join(device: torch.device) -> None:
         backend = "cpu:gloo,cuda:nccl"
     store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
     # torchrun keeps the store: who joins again must not find the addresses of the time before.
-    fresh = PrefixStore(f"meeting {next(_meetings)}", store)
+    fresh = PrefixStore(f"meeting {next(_rendezvous_numbers)}", store)
     distributed.init_process_group(
         backend, store=fresh, rank=rank, world_size=size, timeout=PATIENCE
     )

@@ -15,7 +15,7 @@ from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
 from nodepiece.encoders.graph_view import GraphView
 from nodepiece.training.batches import FactBatch
 from nodepiece.training.links import fact_batches
-from nodepiece.training.objectives import loss_with_negatives, loss_with_walks
+from nodepiece.training.objectives import loss_with_walks, sampled_negatives_loss
 from nodepiece.training.settings import TrainingSettings
 from nodepiece.training.trainer import Trainer
 
@@ -50,25 +50,25 @@ def loss_of_targets(
     settings: TrainingSettings,
     generator: torch.Generator,
 ) -> Tensor:
-    """All nodes are encoded in every step; each fact of the batch is then a question of its own."""
-    weight = view.weights_without(batch.edges) if settings.hide_targets else None
-    graph = model.encode(view, weight)
-    if settings.is_against_all:
-        return loss_against_all_nodes(model, graph, batch, settings)
-    return loss_with_negatives(graph, batch, settings, generator=generator)
+    """All nodes are encoded in every step; each fact of the batch is then a query of its own."""
+    edge_mask = view.edge_mask_without(batch.edges) if settings.hide_targets else None
+    graph = model.encode(view, edge_mask)
+    if settings.is_one_vs_all:
+        return one_vs_all_loss_of_facts(model, graph, batch, settings)
+    return sampled_negatives_loss(graph, batch, settings, generator=generator)
 
 
-def loss_against_all_nodes(
+def one_vs_all_loss_of_facts(
     model: InductiveModel, graph: EncodedGraph, facts: FactBatch, settings: TrainingSettings
 ) -> Tensor:
     rows = torch.arange(len(facts.heads), device=facts.heads.device)
-    by_vectors = model.score_by_vectors(facts.heads, facts.relations, graph).float()
-    walked = None
+    vector_scores = model.score_by_vectors(facts.heads, facts.relations, graph).float()
+    walk_scores = None
     if model.walks is not None:
-        walked = model.walk(facts.heads, facts.relations, graph).float()
+        walk_scores = model.walk(facts.heads, facts.relations, graph).float()
     loss = loss_with_walks(
-        by_vectors,
-        walked,
+        vector_scores,
+        walk_scores,
         torch.stack([rows, facts.tails]),
         walks=model.walk_settings,
         settings=settings,

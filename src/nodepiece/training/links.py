@@ -14,7 +14,7 @@ from nodepiece.training.batches import (
     subsampling_weights,
 )
 from nodepiece.training.distribution import current_processes
-from nodepiece.training.objectives import loss_against_all, loss_with_negatives
+from nodepiece.training.objectives import one_vs_all_loss, sampled_negatives_loss
 from nodepiece.training.settings import TrainingSettings
 from nodepiece.training.trainer import Trainer
 
@@ -25,14 +25,14 @@ def link_trainer(
     settings: TrainingSettings,
     *,
     generator: torch.Generator,
-    visible: Tensor | None = None,  # (num_edges,) 0: hidden from walks; may change between epochs
+    edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from walks; may change between epochs
 ) -> Trainer[QueryBatch] | Trainer[FactBatch]:
     """Queries against all nodes, or facts against sampled negatives, as the loss asks for."""
-    if settings.is_against_all:
+    if settings.is_one_vs_all:
         return Trainer(
             model,
             query_batches(edges, model.num_relations, settings),
-            partial(loss_against_all, model, settings=settings, visible=visible),
+            partial(one_vs_all_loss, model, settings=settings, edge_mask=edge_mask),
             settings,
             generator=generator,
             after_step=model.after_step,
@@ -40,7 +40,7 @@ def link_trainer(
     return Trainer(
         model,
         fact_batches(edges, model.num_relations, settings),
-        partial(loss_with_negatives, model, settings=settings, generator=generator),
+        partial(sampled_negatives_loss, model, settings=settings, generator=generator),
         settings,
         generator=generator,
         after_step=model.after_step,
@@ -54,7 +54,7 @@ def query_batches(edges: Tensor, num_relations: int, settings: TrainingSettings)
         edges,
         num_relations,
         batch_size,
-        num_shares=processes.count,
+        num_processes=processes.count,
         average=processes.average if processes.count > 1 else None,
     )
 
@@ -65,6 +65,6 @@ def fact_batches(edges: Tensor, num_relations: int, settings: TrainingSettings) 
         edges,
         processes.share(settings.batch_size),
         num_batches=settings.steps_per_epoch or None,
-        weight=subsampling_weights(edges, num_relations) if settings.subsampling else None,
-        num_shares=processes.count,
+        sample_weight=subsampling_weights(edges, num_relations) if settings.subsampling else None,
+        num_processes=processes.count,
     )

@@ -16,8 +16,8 @@ from nodepiece.training.trainer import Trainer, learning_rate
 Metrics = dict[str, float]
 
 
-class Watcher(Protocol):
-    """Whoever wants to see how training goes: a progress bar, TensorBoard, a history file."""
+class Callback(Protocol):
+    """Called while a model is trained: a progress bar, TensorBoard, a history file."""
 
     def on_step(self, epoch: int, done: int, total: int) -> None: ...
 
@@ -38,13 +38,13 @@ def fit(
     checkpoint: Path,
     validate: Callable[[], Metrics],
     before_epoch: Callable[[int], None],
-    watchers: list[Watcher],
+    callbacks: list[Callback],
     should_stop: Callable[[], bool],
     resume: bool,
 ) -> tuple[Progress, Stopping]:
     """Train to the end, leaving the best weights (or the last, without validation) in the model.
 
-    `before_epoch` may change the tokens. `should_stop` is asked after every epoch: whoever
+    `before_epoch` may change the tokens. `should_stop` is called after every epoch: who
     interrupts gets a checkpoint at once and resumes without losing anything.
     """
     settings, progress = trainer.settings, Progress()
@@ -52,23 +52,23 @@ def fit(
     if resume and checkpoint.exists():
         progress, best = load_checkpoint(checkpoint, trainer)
     last_saved = perf_counter()
-    while progress.epoch < settings.epochs and not _is_patience_lost(trainer, progress):
+    while progress.epoch < settings.epochs and not _is_out_of_patience(trainer, progress):
         start = perf_counter()
         epoch = progress.epoch
         trainer.start_epoch(epoch)
         before_epoch(epoch)
-        loss = trainer.run_epoch(epoch, partial(_step, watchers, epoch))
+        loss = trainer.run_epoch(epoch, partial(_step, callbacks, epoch))
         record = {"epoch": epoch + 1, "loss": loss, "learning_rate": learning_rate(settings, epoch)}
         progress.epoch += 1
         is_last = progress.epoch == settings.epochs
         if settings.validate_every and (is_last or progress.epoch % settings.validate_every == 0):
-            record |= told_as(validate())
+            record |= validation_record(validate())
             best = _keep_best(trainer, progress, record, best)
         progress.seconds += perf_counter() - start
         record["seconds"] = round(progress.seconds, 3)
         progress.history.append(record)
-        for watcher in watchers:
-            watcher.on_epoch(record, progress)
+        for callback in callbacks:
+            callback.on_epoch(record, progress)
         if trainer.processes.any(should_stop()):
             save_checkpoint(checkpoint, trainer, progress, best)
             return progress, Stopping("interrupted", interrupted=True)
@@ -78,27 +78,27 @@ def fit(
     save_checkpoint(checkpoint, trainer, progress, best)
     if best is not None:
         trainer.model.load_state_dict(best)
-    if _is_patience_lost(trainer, progress):
+    if _is_out_of_patience(trainer, progress):
         return progress, Stopping(f"no better for {progress.since_best} validations")
     return progress, Stopping("all epochs done")
 
 
-def _is_patience_lost(trainer: Trainer[Any], progress: Progress) -> bool:
+def _is_out_of_patience(trainer: Trainer[Any], progress: Progress) -> bool:
     patience = trainer.settings.patience
     return patience > 0 and progress.since_best >= patience
 
 
-def told_as(metrics: Metrics) -> Metrics:
-    """How validation goes into the history: what was judged on training data says so itself."""
+def validation_record(metrics: Metrics) -> Metrics:
+    """Validation metrics under the names they have in the history, with "valid_" before them."""
     return {
         name if name.startswith("train_") else f"valid_{name}": value
         for name, value in metrics.items()
     }
 
 
-def _step(watchers: list[Watcher], epoch: int, done: int, total: int) -> None:
-    for watcher in watchers:
-        watcher.on_step(epoch, done, total)
+def _step(callbacks: list[Callback], epoch: int, done: int, total: int) -> None:
+    for callback in callbacks:
+        callback.on_step(epoch, done, total)
 
 
 def _keep_best(

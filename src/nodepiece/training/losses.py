@@ -11,17 +11,17 @@ from torch import Tensor
 from torch.nn import functional
 
 
-class AgainstAllLoss(Protocol):
+class OneVsAllLoss(Protocol):
     def __call__(
         self,
         scores: Tensor,
         answers: Tensor,
-        weight: Tensor | None = None,
+        sample_weight: Tensor | None = None,
         *,
         smoothing: float,
         count: Tensor | None = None,
     ) -> Tensor:
-        """scores (batch, num_nodes), answers (2, num_answers), weight (num_answers,) -> ().
+        """scores (batch, num_nodes), answers (2, num_answers), sample_weight (num_answers,) -> ().
 
         An answer is a row and a column of `scores`. A pair stands there once; pairs that only fill
         up a fixed length have weight 0 and may point anywhere inside. `smoothing` in [0, 1) is
@@ -36,14 +36,14 @@ class SampledLoss(Protocol):
         self,
         positive: Tensor,
         negative: Tensor,
-        weight: Tensor | None = None,
+        sample_weight: Tensor | None = None,
         *,
         margin: float,
         temperature: float,
     ) -> Tensor:
-        """positive (batch,), negative (batch, num_negatives), weight (batch,) -> ().
+        """positive (batch,), negative (batch, num_negatives), sample_weight (batch,) -> ().
 
-        `weight` says how much each fact counts, 1 on average. The negatives of a fact are
+        `sample_weight` says how much each fact counts, 1 on average. The negatives of a fact are
         weighted by the softmax of temperature * score, 0 for equal weights; the weights
         themselves have no gradient.
         """
@@ -52,7 +52,7 @@ class SampledLoss(Protocol):
 def binary_cross_entropy_all(
     scores: Tensor,
     answers: Tensor,
-    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
     *,
     smoothing: float,
     count: Tensor | None = None,
@@ -67,8 +67,8 @@ def binary_cross_entropy_all(
     """
     yes, no = _smoothed_labels(scores, smoothing)
     of_answers = _at(scores, answers)
-    if weight is not None:
-        of_answers = of_answers * weight
+    if sample_weight is not None:
+        of_answers = of_answers * sample_weight
     total = functional.softplus(scores).sum() - (yes - no) * of_answers.sum()
     if no:
         total = total - no * scores.sum()
@@ -78,7 +78,7 @@ def binary_cross_entropy_all(
 def cross_entropy_all(
     scores: Tensor,
     answers: Tensor,
-    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
     *,
     smoothing: float,
     count: Tensor | None = None,
@@ -93,9 +93,9 @@ def cross_entropy_all(
     if no:
         normalizer = normalizer - no * scores.sum(dim=1)
     losses = normalizer.gather(0, answers[0].long()) - (yes - no) * _at(scores, answers)
-    if weight is None:
+    if sample_weight is None:
         return losses.mean()
-    return (losses * weight).sum() / (weight.sum() if count is None else count)
+    return (losses * sample_weight).sum() / (sample_weight.sum() if count is None else count)
 
 
 def _smoothed_labels(scores: Tensor, smoothing: float) -> tuple[float, float]:
@@ -111,7 +111,7 @@ def _at(scores: Tensor, answers: Tensor) -> Tensor:
 def self_adversarial(
     positive: Tensor,
     negative: Tensor,
-    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
     *,
     margin: float,
     temperature: float,
@@ -124,13 +124,13 @@ def self_adversarial(
     of_positive = functional.softplus(-margin - positive)
     of_negative = functional.softplus(margin + negative)
     of_negative = _mean_of_negatives(of_negative, negative, temperature)
-    return _mean_of_facts(of_positive + of_negative, weight) / 2
+    return _mean_of_facts(of_positive + of_negative, sample_weight) / 2
 
 
 def softplus_loss(
     positive: Tensor,
     negative: Tensor,
-    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
     *,
     margin: float,
     temperature: float,
@@ -144,39 +144,39 @@ def softplus_loss(
     of_negative = functional.softplus(margin + negative)
     of_negative = _mean_of_negatives(of_negative, negative, temperature)
     losses = (of_positive + num_negatives * of_negative) / (1 + num_negatives)
-    return _mean_of_facts(losses, weight)
+    return _mean_of_facts(losses, sample_weight)
 
 
 def margin_loss(
     positive: Tensor,
     negative: Tensor,
-    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
     *,
     margin: float,
     temperature: float,
 ) -> Tensor:
     """Bordes et al., 2013: a fact should score higher than each of its negatives by the margin."""
     shortfall = (margin - positive[:, None] + negative).relu()
-    return _mean_of_facts(_mean_of_negatives(shortfall, negative, temperature), weight)
+    return _mean_of_facts(_mean_of_negatives(shortfall, negative, temperature), sample_weight)
 
 
 def _mean_of_negatives(losses: Tensor, negative: Tensor, temperature: float) -> Tensor:
     """(batch, num_negatives) -> (batch,)."""
     if temperature == 0:
         return losses.mean(dim=1)
-    weight = (temperature * negative.detach()).softmax(dim=1)
-    return (weight * losses).sum(dim=1)
+    negative_weight = (temperature * negative.detach()).softmax(dim=1)
+    return (negative_weight * losses).sum(dim=1)
 
 
-def _mean_of_facts(losses: Tensor, weight: Tensor | None) -> Tensor:
+def _mean_of_facts(losses: Tensor, sample_weight: Tensor | None) -> Tensor:
     """Weights are 1 on average over all facts, not over those of a batch: no batch outdoes others.
 
     So the loss of a batch is the mean of the losses of its parts, on however many processes.
     """
-    return losses.mean() if weight is None else (losses * weight).mean()
+    return losses.mean() if sample_weight is None else (losses * sample_weight).mean()
 
 
-AGAINST_ALL_LOSSES: dict[str, AgainstAllLoss] = {
+ONE_VS_ALL_LOSSES: dict[str, OneVsAllLoss] = {
     "binary-cross-entropy": binary_cross_entropy_all,
     "cross-entropy": cross_entropy_all,
 }

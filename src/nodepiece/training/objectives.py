@@ -1,4 +1,4 @@
-"""The loss of one batch: where model, negatives and loss meet."""
+"""The loss of one batch, from a model, sampled negatives and a loss function."""
 
 from functools import partial
 from typing import Protocol, cast
@@ -12,7 +12,7 @@ from nodepiece.decoders.triple_scores import Decoder
 from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
-from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
+from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
 from nodepiece.training.settings import TrainingSettings
 
 
@@ -30,25 +30,25 @@ class FactScorer(Protocol):
     def relation_vectors(self) -> Tensor: ...
 
 
-def loss_against_all(
+def one_vs_all_loss(
     model: LinkModel,
     batch: QueryBatch,
     settings: TrainingSettings,
     *,
-    visible: Tensor | None = None,  # (num_edges,) 0: hidden from walks and graph layers
+    edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from walks and graph layers
 ) -> Tensor:
     """Every query against every node; node vectors are computed once for the whole step."""
-    weight = without_answers(model, batch) if settings.hide_targets else visible
-    vectors = model.node_vectors(weight)
-    by_vectors = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
-    walked = None
+    edge_mask = edge_mask_without_answers(model, batch) if settings.hide_targets else edge_mask
+    vectors = model.node_vectors(edge_mask)
+    vector_scores = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
+    walk_scores = None
     if model.walks is not None:
-        walked = model.walk(batch.heads, batch.relations, weight).float()
+        walk_scores = model.walk(batch.heads, batch.relations, edge_mask).float()
     loss = loss_with_walks(
-        by_vectors,
-        walked,
+        vector_scores,
+        walk_scores,
         batch.answers,
-        batch.weight,
+        batch.sample_weight,
         count=batch.mean_count,
         walks=model.walk_settings,
         settings=settings,
@@ -59,10 +59,10 @@ def loss_against_all(
 
 
 def loss_with_walks(
-    by_vectors: Tensor,  # (batch, num_nodes) scores
-    walked: Tensor | None,  # (batch, num_nodes) what walks, if there are any, add to them
+    vector_scores: Tensor,  # (batch, num_nodes) scores
+    walk_scores: Tensor | None,  # (batch, num_nodes) what walks, if there are any, add to them
     answers: Tensor,
-    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
     *,
     count: Tensor | None = None,
     walks: WalkSettings,
@@ -70,20 +70,22 @@ def loss_with_walks(
 ) -> Tensor:
     """Against all nodes by both scores together or each alone, as the settings of walks say.
 
-    For answers, weight and count see `AgainstAllLoss`.
+    For answers, weight and count see `OneVsAllLoss`.
     """
-    loss_of = partial(AGAINST_ALL_LOSSES[settings.loss], smoothing=settings.smoothing, count=count)
-    if walked is None:
-        return loss_of(by_vectors, answers, weight)
-    if walks.apart:
-        return loss_of(by_vectors, answers, weight) + loss_of(walked, answers, weight)
-    loss = loss_of(by_vectors + walked, answers, weight)
+    loss_of = partial(ONE_VS_ALL_LOSSES[settings.loss], smoothing=settings.smoothing, count=count)
+    if walk_scores is None:
+        return loss_of(vector_scores, answers, sample_weight)
+    if walks.separate_losses:
+        return loss_of(vector_scores, answers, sample_weight) + loss_of(
+            walk_scores, answers, sample_weight
+        )
+    loss = loss_of(vector_scores + walk_scores, answers, sample_weight)
     if not walks.vectors_alone:
         return loss
-    return walks.vectors_alone * loss_of(by_vectors, answers, weight) + loss
+    return walks.vectors_alone * loss_of(vector_scores, answers, sample_weight) + loss
 
 
-def without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:
+def edge_mask_without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:
     """1 for every edge of the model's graph, 0 for the answers of a batch and their inverses."""
     answers, num_edges = cast(Tensor, batch.edges), len(cast(Tensor, model.edges))
     inverse = torch.where(answers < num_edges, (answers + num_edges // 2) % num_edges, num_edges)
@@ -100,28 +102,28 @@ def loss_of_answers(
     """
     rows, tails = batch.answers
     heads, relations = batch.heads[rows], batch.relations[rows]
-    count = batch.weight.sum() if batch.mean_count is None else batch.mean_count
-    weight = batch.weight / count
+    count = batch.sample_weight.sum() if batch.mean_count is None else batch.mean_count
+    sample_weight = batch.sample_weight / count
     loss = torch.zeros((), device=vectors.device)
     if settings.relation_weight:
         scores = model.score_all_relations(heads, tails, vectors)
         losses = cross_entropy(scores.float(), relations, reduction="none")
-        loss = loss + settings.relation_weight * (losses * weight).sum()
+        loss = loss + settings.relation_weight * (losses * sample_weight).sum()
     if settings.regularization:
         ends = embedding(torch.cat([heads, tails]), vectors)  # its gradient is fast on a GPU
         parts = (ends, embedding(relations, model.relation_vectors()))
         sizes = moduli if model.decoder.is_complex else torch.abs
         of_ends, of_relations = (sizes(part).pow(3).sum(dim=1) for part in parts)
         cubes = of_ends.view(2, -1).sum(dim=0) + of_relations
-        loss = loss + settings.regularization * (cubes * weight).sum() / 3
+        loss = loss + settings.regularization * (cubes * sample_weight).sum() / 3
     return loss
 
 
-def loss_with_negatives(
+def sampled_negatives_loss(
     model: FactScorer, batch: FactBatch, settings: TrainingSettings, *, generator: torch.Generator
 ) -> Tensor:
     """Each fact against copies with one end replaced by a uniform node."""
-    score = scores_with_shared if settings.shared_negatives else scores_with_own
+    score = scores_with_shared_negatives if settings.shared_negatives else scores_with_own_negatives
     positive, negative = score(model, batch, settings.num_negatives, generator=generator)
     return sampled_loss(positive, negative, batch, settings)
 
@@ -133,13 +135,13 @@ def sampled_loss(
     return SAMPLED_LOSSES[settings.loss](
         positive.float(),
         negative.float(),
-        batch.weight,
+        batch.sample_weight,
         margin=settings.margin,
         temperature=settings.temperature,
     )
 
 
-def scores_with_own(
+def scores_with_own_negatives(
     model: FactScorer, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Of facts, (batch_size,), and of each one's own negatives, half tails, half heads."""
@@ -160,7 +162,7 @@ def scores_with_own(
     return scores[:, 0], scores[:, 1:]
 
 
-def scores_with_shared(
+def scores_with_shared_negatives(
     model: FactScorer, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Of facts, (batch_size,), and of the same negatives for all, which are tails.

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.row_vectors import neighbour_sums
-from nodepiece.encoders.edge_products import EdgeEnds, ends_of
+from nodepiece.decoders.unseen_nodes import neighbour_sums
+from nodepiece.encoders.edge_products import EdgeIndex, build_edge_index
 from nodepiece.training.batches import Batches, FactBatch
 from nodepiece.training.links import fact_batches
 from nodepiece.training.objectives import sampled_loss
@@ -53,7 +53,7 @@ def masking_trainer(
     model: LinkModel, edges: Tensor, settings: TrainingSettings, *, generator: torch.Generator
 ) -> Trainer[FactBatch]:
     """For a model with a vector for every node, which must learn to do without (oDistMult)."""
-    ends = ends_of(edges, model.num_nodes, model.num_relations)
+    edge_index = build_edge_index(edges, model.num_nodes, model.num_relations)
     degrees = torch.bincount(edges[:, 0].long(), minlength=model.num_nodes)
     return Trainer(
         model,
@@ -62,7 +62,7 @@ def masking_trainer(
             loss_with_masked_nodes,
             model,
             settings=settings,
-            ends=ends,
+            edge_index=edge_index,
             degrees=degrees,
             generator=generator,
         ),
@@ -77,7 +77,7 @@ def loss_with_masked_nodes(
     batch: FactBatch,
     *,
     settings: TrainingSettings,
-    ends: EdgeEnds,
+    edge_index: EdgeIndex,
     degrees: Tensor,  # (num_nodes,) edges of each node
     generator: torch.Generator,
 ) -> Tensor:
@@ -88,7 +88,7 @@ def loss_with_masked_nodes(
     as well.
     """
     vectors, relations = model.node_vectors(), model.relation_vectors()
-    sums = neighbour_sums(vectors, relations, ends)
+    sums = neighbour_sums(vectors, relations, edge_index)
     device, num_facts = batch.heads.device, len(batch.heads)
     half = model.num_relations // 2
     forth = embedding(batch.relations, relations)

@@ -1,9 +1,9 @@
-"""The knobs of training."""
+"""Settings of training."""
 
 from dataclasses import dataclass
 
 from nodepiece.errors import InputError
-from nodepiece.training.losses import AGAINST_ALL_LOSSES, SAMPLED_LOSSES
+from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
 
 SCHEDULES = ("constant", "cosine", "step")
 PRECISIONS = ("float32", "tf32", "bfloat16")
@@ -43,8 +43,8 @@ class TrainingSettings:
     checkpoint_seconds: float = 60.0  # between checkpoints to resume from
 
     def __post_init__(self) -> None:
-        losses = (*AGAINST_ALL_LOSSES, *SAMPLED_LOSSES)
-        for knob, value, choices in (
+        losses = (*ONE_VS_ALL_LOSSES, *SAMPLED_LOSSES)
+        for key, value, choices in (
             ("loss", self.loss, losses),
             ("schedule", self.schedule, SCHEDULES),
             ("precision", self.precision, PRECISIONS),
@@ -52,12 +52,12 @@ class TrainingSettings:
         ):
             if value not in choices:
                 raise InputError(
-                    f"training.{knob} = {value!r} is not known; it is one of {', '.join(choices)}"
+                    f"training.{key} = {value!r} is not known; it is one of {', '.join(choices)}"
                 )
-        for knob, count in (("epochs", self.epochs), ("batch_size", self.batch_size)):
+        for key, count in (("epochs", self.epochs), ("batch_size", self.batch_size)):
             if count < 1:
-                raise InputError(f"training.{knob} must be at least 1, got {count}")
-        for knob, amount in (
+                raise InputError(f"training.{key} must be at least 1, got {count}")
+        for key, amount in (
             ("warmup_epochs", self.warmup_epochs),
             ("steps_per_epoch", self.steps_per_epoch),
             ("temperature", self.temperature),
@@ -69,38 +69,38 @@ class TrainingSettings:
             ("checkpoint_seconds", self.checkpoint_seconds),
         ):
             if not amount >= 0:
-                raise InputError(f"training.{knob} must be 0 or more, got {amount}")
+                raise InputError(f"training.{key} must be 0 or more, got {amount}")
         if not self.learning_rate > 0:
             raise InputError(f"training.learning_rate must be above 0, got {self.learning_rate}")
         if not 0 <= self.smoothing < 1:
             raise InputError(f"training.smoothing must be in [0, 1), got {self.smoothing}")
         if not 0 <= self.mask_share < 1:
             raise InputError(f"training.mask_share must be in [0, 1), got {self.mask_share}")
-        if self.num_negatives < 1 and not self.is_against_all:
+        if self.num_negatives < 1 and not self.is_one_vs_all:
             raise InputError(f"training.num_negatives must be at least 1: {self.num_negatives}")
-        for knob, amount in (
+        for key, amount in (
             ("smoothing", self.smoothing),
             ("relation_weight", self.relation_weight),
             ("regularization", self.regularization),
         ):
-            if amount and not self.is_against_all:
+            if amount and not self.is_one_vs_all:
                 raise InputError(
-                    f"training.{knob} goes with the losses against all nodes and would do nothing "
+                    f"training.{key} goes with the losses against all nodes and would do nothing "
                     f"with {self.loss}; set it to 0"
                 )
-        for knob, is_set in (
+        for key, is_set in (
             ("shared_negatives", self.shared_negatives),
             ("subsampling", self.subsampling),
             ("steps_per_epoch", self.steps_per_epoch > 0),
         ):
-            if is_set and self.is_against_all:
+            if is_set and self.is_one_vs_all:
                 raise InputError(
-                    f"training.{knob} goes with sampled negatives and would do nothing with "
+                    f"training.{key} goes with sampled negatives and would do nothing with "
                     f"{self.loss}; leave it out"
                 )
         if self.patience and not self.validate_every:
             raise InputError("training.patience needs training.validate_every above 0")
 
     @property
-    def is_against_all(self) -> bool:
-        return self.loss in AGAINST_ALL_LOSSES
+    def is_one_vs_all(self) -> bool:
+        return self.loss in ONE_VS_ALL_LOSSES

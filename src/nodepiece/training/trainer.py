@@ -15,16 +15,16 @@ from nodepiece.training.distribution import current_processes
 from nodepiece.training.settings import TrainingSettings
 
 Batch = TypeVar("Batch")
-WARMUP_STEPS = 3  # run before a CUDA graph is recorded, so that libraries have set themselves up
+WARMUP_STEPS = 3  # run before a CUDA graph is captured, so that libraries have initialized
 
 
 class Trainer(Generic[Batch]):
     """Holds what changes from step to step: weights, optimizer, generator, place in the epoch.
 
-    On CUDA the whole step (take the batch, loss, gradients, clipping, Adam) is recorded once as
+    On CUDA the whole step (take the batch, loss, gradients, clipping, Adam) is captured once as
     a CUDA graph and replayed; the host waits for the device once an epoch. So neither `loss` nor
     `after_step` may wait for the device or have shapes that depend on values. Several processes
-    record a step in two parts and average their gradients in between.
+    capture a step in two parts and average their gradients in between.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Trainer(Generic[Batch]):
         self.generator, self.after_step = generator, after_step
         use_generator(model, generator)
         self.seed, self.processes = generator.initial_seed(), current_processes()
-        self.processes.copy_from_first(model.state_dict().values())
+        self.processes.broadcast(model.state_dict().values())
         self.device = generator.device
         self.on_cuda = self.device.type == "cuda"
         rate = settings.learning_rate
@@ -53,8 +53,8 @@ class Trainer(Generic[Batch]):
         )
         self.step_of_epoch = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.loss_sum = torch.zeros((), device=self.device)
-        self.recorded: list[Callable[[], None]] = []  # what makes up a step, on CUDA
-        self.num_warm_steps = 0  # run with the shapes of now
+        self.captured: list[Callable[[], None]] = []  # what makes up a step, on CUDA
+        self.num_warmup_steps = 0  # run with the shapes of now
         self.stream = torch.cuda.Stream(self.device) if self.on_cuda else None  # type: ignore[no-untyped-call]
 
     def start_epoch(self, epoch: int) -> None:
@@ -72,17 +72,17 @@ class Trainer(Generic[Batch]):
         `between_steps(done, total)` is called now and then, for progress.
         """
         self.model.train()
-        self.set_rate(learning_rate(self.settings, epoch))
+        self.set_learning_rate(learning_rate(self.settings, epoch))
         if self.batches.start_epoch(generator=self.generator):
             self.discard_recorded()  # its shapes are no longer true
         self.step_of_epoch.zero_()
         self.loss_sum.zero_()
         total = self.batches.num_batches
-        with products_in(self.settings.precision):
+        with matmul_precision(self.settings.precision):
             for done in range(total):
                 self._step_or_replay()
                 between_steps(done + 1, total)
-        self._agree()
+        self._synchronize()
         mean_loss = float(self.loss_sum) / total
         if not math.isfinite(mean_loss) or not self.has_finite_weights():
             raise InputError(
@@ -93,21 +93,21 @@ class Trainer(Generic[Batch]):
 
     def discard_recorded(self) -> None:
         """Record the step anew, as what it reads or writes is elsewhere or has other shapes."""
-        self.recorded, self.num_warm_steps = [], 0
+        self.captured, self.num_warmup_steps = [], 0
 
-    def _agree(self) -> None:
+    def _synchronize(self) -> None:
         """Bring several processes to one loss, and to one state of what is not trained by steps."""
         self.processes.average([self.loss_sum])
         trained = dict(self.model.named_parameters())
         state = self.model.state_dict().items()
-        self.processes.copy_from_first(value for name, value in state if name not in trained)
+        self.processes.broadcast(value for name, value in state if name not in trained)
 
     def has_finite_weights(self) -> bool:
         """Whether the last step, whose result no loss has seen yet, went well too."""
         parts = [parameter.isfinite().all() for parameter in self.model.parameters()]
         return bool(torch.stack(parts).all())
 
-    def set_rate(self, rate: float) -> None:
+    def set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
             if self.on_cuda:
                 group["lr"].fill_(rate)
@@ -118,17 +118,17 @@ class Trainer(Generic[Batch]):
         if not self.on_cuda:
             self._step()
             return
-        if not self.recorded and self.num_warm_steps < WARMUP_STEPS:
-            self._step_aside()
-            self.num_warm_steps += 1
+        if not self.captured and self.num_warmup_steps < WARMUP_STEPS:
+            self._warmup_step()
+            self.num_warmup_steps += 1
             return
-        if not self.recorded:
-            self._record()
-        for part in self.recorded:
+        if not self.captured:
+            self._capture_graph()
+        for part in self.captured:
             part()
 
-    def _step_aside(self) -> None:
-        """A step outside of the default stream, as recording asks of those before it."""
+    def _warmup_step(self) -> None:
+        """Run a step on a side stream, as CUDA graph capture requires of the steps before it."""
         with self._stream_aside() as stream, torch.cuda.stream(stream):
             self._step()
 
@@ -141,17 +141,17 @@ class Trainer(Generic[Batch]):
         yield stream
         current.wait_stream(stream)
 
-    def _record(self) -> None:
-        """Nothing is done yet, it is only written down."""
+    def _capture_graph(self) -> None:
+        """Capture the step as a CUDA graph, or as two around the averaging of gradients."""
         self.optimizer.zero_grad(set_to_none=True)
         if self.processes.count == 1:
-            self.recorded = [self._graph_of(self._step).replay]
+            self.captured = [self._capture(self._step).replay]
             return
-        compute = self._graph_of(self._compute_gradients)
-        update = self._graph_of(self._update_weights)
-        self.recorded = [compute.replay, self._average_gradients, update.replay]
+        compute = self._capture(self._compute_gradients)
+        update = self._capture(self._update_weights)
+        self.captured = [compute.replay, self._average_gradients, update.replay]
 
-    def _graph_of(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+    def _capture(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
         """A CUDA graph that does `work` when it is replayed.
 
         PyTorch writes the seed and the offset of the generator to the device on the stream that
@@ -204,7 +204,7 @@ def learning_rate(settings: TrainingSettings, epoch: int) -> float:
 
 
 @contextmanager
-def products_in(precision: str) -> Iterator[None]:
+def matmul_precision(precision: str) -> Iterator[None]:
     """Let float32 matrix products use TF32 inside, if asked for, and as before outside."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest" if precision == "float32" else "high")

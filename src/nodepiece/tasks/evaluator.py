@@ -23,7 +23,7 @@ from nodepiece.training.loop import Metrics
 VECTORS_PER_CANDIDATE = 6  # that scoring holds at a time: gathered, and what a decoder makes of it
 
 
-class Judge:
+class LinkEvaluator:
     """Ranks facts with a model, for validation and for the final result."""
 
     def __init__(self, experiment: Experiment, dataset: Dataset) -> None:

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from nodepiece.data.out_of_sample import UnseenEdges
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.row_vectors import averages_without_one, encode_rows
-from nodepiece.decoders.walk_ground import OwnEdges
-from nodepiece.encoders.edge_products import EdgeEnds, ends_of
+from nodepiece.decoders.unseen_nodes import averages_without_one, encode_rows
+from nodepiece.decoders.walk_graph import QueryEdges
+from nodepiece.encoders.edge_products import EdgeIndex, build_edge_index
 from nodepiece.encoders.node_embedding import LookupEmbedding
 from nodepiece.evaluation.known_answers import known_tails_of
 from nodepiece.evaluation.metrics import RankingReport, report_queries
@@ -29,7 +29,7 @@ from nodepiece.tokenizer.tokens import TokenTable, held_anchors
 from nodepiece.training.loop import Metrics
 
 
-class OutOfSampleJudge:
+class OutOfSampleEvaluator:
     """Ranks the neighbours of unseen nodes, for validation and for the final result."""
 
     def __init__(
@@ -37,7 +37,7 @@ class OutOfSampleJudge:
     ) -> None:
         self.settings, self.graph, self.unseen = experiment.evaluation, graph, unseen
         self._rows: dict[str, TokenRows] = {}
-        self._ends: EdgeEnds | None = None
+        self._edge_index: EdgeIndex | None = None
 
     def validate(self, model: LinkModel, table: TokenTable) -> Metrics:
         report = self._report(model, table, "valid", self.settings.validation_facts, None)
@@ -67,9 +67,9 @@ class OutOfSampleJudge:
             seen, heads = model.node_vectors(), self._heads(model, table, split)
             relations = model.relation_vectors()
 
-            def score_tails(asked: Tensor, relation: Tensor) -> Tensor:
-                scores = model.decoder.score_all_tails(heads[asked], relations[relation], seen)
-                return scores + self._walk(model, edges, asked, relation) if walks else scores
+            def score_tails(query_rows: Tensor, relation: Tensor) -> Tensor:
+                scores = model.decoder.score_all_tails(heads[query_rows], relations[relation], seen)
+                return scores + self._walk(model, edges, query_rows, relation) if walks else scores
 
             ranks = rank_queries(
                 score_tails,
@@ -98,49 +98,56 @@ class OutOfSampleJudge:
         return model.vectors_from(encode_rows(model, self._rows[split]), None)
 
     def _walk(
-        self, model: LinkModel, edges: UnseenEdges, asked: Tensor, relations: Tensor
+        self, model: LinkModel, edges: UnseenEdges, query_rows: Tensor, relations: Tensor
     ) -> Tensor:
-        """What walks from the nodes of some edges add to scores: (num_asked, num_nodes).
+        """What walks from the nodes of some edges add to scores: (num_queries, num_nodes).
 
-        Each question has a graph of its own: the seen nodes, its new one, and the edges between,
+        Each query has a graph of its own: the seen nodes, its new one, and the edges between,
         both ways, less the one asked for.
         """
-        new = self.graph.num_nodes  # the same id for all, as no question sees another's
-        own = edges_without_one(edges, asked.cpu().numpy(), new, self.graph.num_relations)
-        columns = (torch.tensor(column, dtype=torch.int64, device=asked.device) for column in own)
-        walked = model.walk(
-            torch.full_like(asked, new),
-            relations,
-            ends=self._ends_with_room(model),
-            own=OwnEdges(*columns),
+        new = self.graph.num_nodes  # the same id for all, as no query sees another's
+        query_edges = edges_without_one(
+            edges, query_rows.cpu().numpy(), new, self.graph.num_relations
         )
-        return walked[:, :new]
+        columns = (
+            torch.tensor(column, dtype=torch.int64, device=query_rows.device)
+            for column in query_edges
+        )
+        walk_scores = model.walk(
+            torch.full_like(query_rows, new),
+            relations,
+            edge_index=self._edge_index_with_new_node(model),
+            query_edges=QueryEdges(*columns),
+        )
+        return walk_scores[:, :new]
 
-    def _ends_with_room(self, model: LinkModel) -> EdgeEnds:
+    def _edge_index_with_new_node(self, model: LinkModel) -> EdgeIndex:
         """The edges of seen nodes, among which there is one node more, without any."""
         edges = cast(Tensor, model.edges)
-        if self._ends is None or self._ends.heads.rows.device != edges.device:
-            self._ends = ends_of(edges, self.graph.num_nodes + 1, model.num_relations)
-        return self._ends
+        if self._edge_index is None or self._edge_index.target.rows.device != edges.device:
+            self._edge_index = build_edge_index(
+                edges, self.graph.num_nodes + 1, model.num_relations
+            )
+        return self._edge_index
 
 
 def edges_without_one(
-    edges: UnseenEdges, asked: LongArray, new: int, num_relations: int
+    edges: UnseenEdges, query_rows: LongArray, new: int, num_relations: int
 ) -> tuple[LongArray, LongArray, LongArray, LongArray]:
-    """The other edges of the nodes of some edges: question, head, relation, tail; and inverses.
+    """The other edges of the nodes of some edges: query, head, relation, tail; and inverses.
 
-    asked: (num_asked,) places in `edges`, a question each; `new` is the id that unseen nodes get.
+    asked: (num_queries,) places in `edges`, a query each; `new` is the id that unseen nodes get.
     """
-    owners = edges.owners[asked]
+    owners = edges.owners[query_rows]
     first, count = edges.offsets[owners], edges.offsets[owners + 1] - edges.offsets[owners]
-    question = np.repeat(np.arange(len(asked)), count)
-    place = np.arange(len(question)) + (first - (np.cumsum(count) - count))[question]
-    question, place = (column[place != asked[question]] for column in (question, place))
+    query = np.repeat(np.arange(len(query_rows)), count)
+    place = np.arange(len(query)) + (first - (np.cumsum(count) - count))[query]
+    query, place = (column[place != query_rows[query]] for column in (query, place))
     relation, neighbour = edges.relations[place], edges.neighbours[place]
     inverse = (relation + num_relations) % (2 * num_relations)
     itself = np.full_like(neighbour, new)
     return (
-        np.concatenate([question, question]),
+        np.concatenate([query, query]),
         np.concatenate([itself, neighbour]),
         np.concatenate([relation, inverse]),
         np.concatenate([neighbour, itself]),

@@ -20,7 +20,7 @@ from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
-from nodepiece.training.distribution import current_processes, joined_processes
+from nodepiece.training.distribution import current_processes, process_group
 from nodepiece.training.links import link_trainer
 
 CPU = torch.device("cpu")
@@ -54,7 +54,7 @@ class StopsAfter:
         return current_processes().rank == 1 and self.epochs == 0
 
 
-def train_together(folder: Path) -> None:
+def train_distributed(folder: Path) -> None:
     run(sampled(), folder / "whole")
     assert run(sampled(), folder / "resumed", should_stop=StopsAfter(3)) is None
     run(sampled(), folder / "resumed", resume=True)
@@ -63,11 +63,11 @@ def train_together(folder: Path) -> None:
     run(experiment(epochs=1), folder / "replaced")
     run(experiment(epochs=2), folder / "replaced", overwrite=True)
     facts, processes = np.arange(7, dtype=np.int32), current_processes()
-    walks = WalkSettings(steps=2, apart=True, choose_weight=True)
+    walks = WalkSettings(steps=2, separate_losses=True, choose_coefficient=True)
     chosen = run(replace(experiment(hide_targets=True), walks=walks), folder / "walks")
-    weight = torch.tensor(chosen["walk_weight"] if chosen else np.nan)
-    processes.copy_from_first([weight])
-    assert chosen is not None and float(weight) == chosen["walk_weight"]
+    weight = torch.tensor(chosen["walk_coefficient"] if chosen else np.nan)
+    processes.broadcast([weight])
+    assert chosen is not None and float(weight) == chosen["walk_coefficient"]
     mine = 10 * processes.part(facts).astype(np.float64)
     collected = processes.collect(mine, len(facts))
     assert collected.tolist() == [0, 10, 20, 30, 40, 50, 60]
@@ -105,7 +105,7 @@ def average_gradients(folder: Path) -> None:
             "heads": batch.heads,
             "relations": batch.relations,
             "answers": batch.answers,  # type: ignore[union-attr]
-            "weight": batch.weight,
+            "weight": batch.sample_weight,
             "gradients": [parameter.grad for parameter in model.parameters()],
         }
         torch.save(content, folder / f"{name} {processes.rank}.pt")
@@ -128,8 +128,8 @@ def threads_of_gloo() -> list[str]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    with joined_processes(CPU) as joined:
-        train_together(Path(sys.argv[1]))
+    with process_group(CPU) as joined:
+        train_distributed(Path(sys.argv[1]))
         average_gradients(Path(sys.argv[1]))
         rank = joined.rank
     assert current_processes().count == 1 and not threads_of_gloo()

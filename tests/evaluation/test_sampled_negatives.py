@@ -6,9 +6,13 @@ import torch
 from torch import Tensor
 
 from nodepiece.errors import InputError
-from nodepiece.evaluation.draws import draw_negatives, rank_in_draws, report_draws
 from nodepiece.evaluation.known_answers import known_tails
 from nodepiece.evaluation.ranking import LinkRanks, rank_links
+from nodepiece.evaluation.sampled_negatives import (
+    rank_among_sampled,
+    report_sampled,
+    sample_negatives,
+)
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
@@ -28,7 +32,7 @@ def queries_of(facts: IntArray) -> IntArray:
 def test_negatives_are_uniform_over_the_nodes_that_are_no_answers() -> None:
     facts = random_facts(150)
     known, queries = known_tails(facts, NUM_NODES, NUM_RELATIONS), queries_of(facts)
-    drawn = draw_negatives(queries, known, (40, 25), rng=np.random.default_rng(1))
+    drawn = sample_negatives(queries, known, (40, 25), rng=np.random.default_rng(1))
     assert drawn.shape == (len(queries), 40, 25)
     for (head, relation, _), negatives in zip(queries, drawn, strict=True):
         is_same = (queries[:, 0] == head) & (queries[:, 1] == relation)
@@ -43,7 +47,7 @@ def test_nothing_can_be_drawn_where_every_node_is_an_answer() -> None:
     facts = np.array([[0, 0, tail] for tail in range(NUM_NODES)], np.int32)
     known = known_tails(facts, NUM_NODES, NUM_RELATIONS)
     with pytest.raises(InputError, match=r"all nodes are known answers to \[0, 0\]"):
-        draw_negatives(facts, known, (1, 5), rng=np.random.default_rng(0))
+        sample_negatives(facts, known, (1, 5), rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("memory_budget", [1, 2**20])
@@ -51,12 +55,12 @@ def test_ranks_are_those_counted_one_by_one(memory_budget: int) -> None:
     facts = random_facts(40)
     known, queries = known_tails(facts, NUM_NODES, NUM_RELATIONS), queries_of(facts)
     table = np.random.default_rng(2).integers(5, size=(NUM_NODES, 6, NUM_NODES))  # many ties
-    negatives = draw_negatives(queries, known, (3, 7), rng=np.random.default_rng(3))
+    negatives = sample_negatives(queries, known, (3, 7), rng=np.random.default_rng(3))
 
     def score(heads: Tensor, relations: Tensor) -> Tensor:
         return torch.tensor(table)[heads, relations].float()
 
-    draws, among_all = rank_in_draws(
+    draws, among_all = rank_among_sampled(
         score, facts, negatives, known, memory_budget=memory_budget, device="cpu"
     )
 
@@ -76,14 +80,14 @@ def test_ranks_are_those_counted_one_by_one(memory_budget: int) -> None:
 def test_every_query_is_scored_once() -> None:
     facts = random_facts(40)
     known, queries = known_tails(facts, NUM_NODES, NUM_RELATIONS), queries_of(facts)
-    negatives = draw_negatives(queries, known, (3, 7), rng=np.random.default_rng(3))
+    negatives = sample_negatives(queries, known, (3, 7), rng=np.random.default_rng(3))
     asked: list[int] = []
 
     def score(heads: Tensor, relations: Tensor) -> Tensor:
         asked.extend(heads.tolist())
         return torch.zeros(len(heads), NUM_NODES)
 
-    rank_in_draws(score, facts, negatives, known, memory_budget=2**12, device="cpu")
+    rank_among_sampled(score, facts, negatives, known, memory_budget=2**12, device="cpu")
     assert asked == queries[:, 0].tolist()
 
 
@@ -93,10 +97,10 @@ def test_a_report_is_the_mean_over_draws_and_how_far_they_are_apart() -> None:
         LinkRanks(np.array([1.0]), np.array([2.0]), relation),
         LinkRanks(np.array([11.0]), np.array([2.0]), relation),
     ]
-    report = report_draws(draws)
+    report = report_sampled(draws)
     assert report.scores["hits@10"] == 0.75  # all of the first draw, half of the second
     assert report.parts["head"]["hits@10"] == 0.5
     assert report.parts["tail"]["hits@10"] == 1
     assert report.scores["count"] == 2
     assert report.parts["spread"]["hits@10"] == pytest.approx(np.sqrt(0.125))  # of 1 and 1/2
-    assert report_draws(draws[:1]).parts["spread"]["hits@10"] == 0
+    assert report_sampled(draws[:1]).parts["spread"]["hits@10"] == 0

@@ -18,6 +18,6 @@ TASKS: dict[str, type[Task[Any]]] = {
 }
 
 
-def task_of(experiment: Experiment) -> type[Task[Any]]:
+def task_class(experiment: Experiment) -> type[Task[Any]]:
     """How the experiment opens its data and what it does with it."""
     return TASKS[experiment.task]

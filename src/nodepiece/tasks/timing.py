@@ -28,9 +28,9 @@ from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 
-TRIAL_NODES = 50_000  # where the time of a step does not depend on how many there are
-TRIAL_STEPS = 5  # on a GPU the first ones warm up and the step is recorded
-TRIAL_QUERIES = 64
+TIMING_NODES = 50_000  # where the time of a step does not depend on how many there are
+TIMING_STEPS = 5  # on a GPU the first ones warm up and the step is recorded
+TIMING_QUERIES = 64
 GIVEN_NEGATIVES = 500  # that OGB gives for each fact and side
 
 
@@ -51,12 +51,14 @@ class Duration:
         return {**vars(self), "training": self.training}
 
 
-def try_out(subject: Subject, device: torch.device, *, rng: np.random.Generator) -> Duration:
+def estimate_duration(
+    subject: Subject, device: torch.device, *, rng: np.random.Generator
+) -> Duration:
     """A few steps of training and, for link prediction, a few ranks."""
     experiment, sizes = subject.experiment, subject.sizes
     is_shallow, is_links = experiment.encoder.kind == "lookup", experiment.task in LINK_TASKS
     tokenizing = 0.0 if is_shallow else seconds_to_tokenize(experiment.tokenizer, sizes, rng=rng)
-    if subject.is_real and not (is_links and sizes.num_nodes > TRIAL_NODES):
+    if subject.is_real and not (is_links and sizes.num_nodes > TIMING_NODES):
         step, steps_per_epoch = time_steps(subject, device)
         num_steps = experiment.training.epochs * steps_per_epoch
     else:
@@ -69,7 +71,7 @@ def try_out(subject: Subject, device: torch.device, *, rng: np.random.Generator)
 def count_steps(experiment: Experiment, sizes: Sizes) -> int:
     """Of link prediction; against all at most, where nobody counted the queries."""
     training, num_items = experiment.training, 2 * sizes.num_facts
-    if training.is_against_all and sizes.num_queries is not None:
+    if training.is_one_vs_all and sizes.num_queries is not None:
         num_items = sizes.num_queries
     each = training.steps_per_epoch or -(-num_items // training.batch_size)
     return training.epochs * each
@@ -81,10 +83,10 @@ def seconds_a_step(
     """Measured where its time does not depend on the nodes; else on two sizes, and prolonged."""
     training, graph, walks = experiment.training, experiment.graph, experiment.walks
     is_lookup = experiment.encoder.kind == "lookup"
-    takes_all = training.is_against_all or graph.layers > 0 or walks.steps > 0
-    small = min(sizes.num_nodes, max(TRIAL_NODES, 2 * nodes_in_step(experiment, sizes)))
+    takes_all = training.is_one_vs_all or graph.layers > 0 or walks.steps > 0
+    small = min(sizes.num_nodes, max(TIMING_NODES, 2 * nodes_in_step(experiment, sizes)))
     if takes_all:
-        small = min(sizes.num_nodes, TRIAL_NODES)
+        small = min(sizes.num_nodes, TIMING_NODES)
     if not (is_lookup or takes_all) or small == sizes.num_nodes:
         return time_steps(random_subject(experiment, sizes, small, rng=rng), device)[0]
     half, whole = (
@@ -131,7 +133,7 @@ def time_steps(subject: Subject, device: torch.device) -> tuple[float, int]:
         num_steps = total
         instants.append(perf_counter())
         seconds.append(instants[-1] - instants[-2])
-        if len(seconds) == 2 * TRIAL_STEPS:
+        if len(seconds) == 2 * TIMING_STEPS:
             raise Enough
 
     epoch = 0
@@ -141,7 +143,7 @@ def time_steps(subject: Subject, device: torch.device) -> tuple[float, int]:
             instants.append(perf_counter())
             trainer.run_epoch(epoch, note)
             epoch += 1
-    return median(seconds[TRIAL_STEPS:]), num_steps
+    return median(seconds[TIMING_STEPS:]), num_steps
 
 
 def seconds_to_rank(
@@ -151,11 +153,11 @@ def seconds_to_rank(
 
     Vectors of some nodes, then scores and comparisons of a few queries, each prolonged.
     """
-    num_nodes, settings = min(sizes.num_nodes, TRIAL_NODES), experiment.evaluation
+    num_nodes, settings = min(sizes.num_nodes, TIMING_NODES), experiment.evaluation
     subject = random_subject(experiment, sizes, num_nodes, rng=rng)
     model = subject.task.build_model(subject.table).to(device).eval()
-    queries = torch.zeros(TRIAL_QUERIES, dtype=torch.int64, device=device)
-    given = torch.tensor(rng.integers(num_nodes, size=(TRIAL_QUERIES, 1 + GIVEN_NEGATIVES)))
+    queries = torch.zeros(TIMING_QUERIES, dtype=torch.int64, device=device)
+    given = torch.tensor(rng.integers(num_nodes, size=(TIMING_QUERIES, 1 + GIVEN_NEGATIVES)))
     given = given.to(device)
 
     def score() -> None:
@@ -169,7 +171,7 @@ def seconds_to_rank(
     with torch.no_grad():
         vectors = model.node_vectors()
         to_encode = seconds_of(lambda: float(model.node_vectors()[-1, -1])) / share
-        to_score = seconds_of(score) / TRIAL_QUERIES
+        to_score = seconds_of(score) / TIMING_QUERIES
     if settings.candidates == "all":
         to_score /= share
     num_facts = min(settings.test_facts or sizes.num_test_facts, sizes.num_test_facts)
@@ -188,7 +190,7 @@ def seconds_to_tokenize(
     settings: TokenizerSettings, sizes: Sizes, *, rng: np.random.Generator
 ) -> float:
     """On a graph of the same density at random: edges times anchors a node is what counts."""
-    graph = random_graph(sizes, min(sizes.num_nodes, TRIAL_NODES), rng=rng)
+    graph = random_graph(sizes, min(sizes.num_nodes, TIMING_NODES), rng=rng)
     share = graph.num_nodes / sizes.num_nodes
     num_anchors = max(
         settings.anchors_per_node, round(share * settings.anchors_in(sizes.num_nodes))

@@ -12,7 +12,7 @@ from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.inference.computed_once import computed_once
-from nodepiece.inference.live_store import LiveState
+from nodepiece.inference.graph_updates import StoredState
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.tokenizer.changing_graph import ChangingGraph, with_nodes, without
 from nodepiece.tokenizer.context import relation_sets
@@ -21,10 +21,10 @@ from nodepiece.tokenizer.tokens import TokenTable
 
 
 @dataclass(frozen=True, eq=False)
-class LiveGraph:
+class UpdatedGraph:
     """A stored state, put together when it is asked for."""
 
-    state: LiveState
+    state: StoredState
 
     @computed_once
     def graph(self) -> KnowledgeGraph:
@@ -49,7 +49,7 @@ class LiveGraph:
         return patched
 
     def changing(self) -> ChangingGraph:
-        """For more to happen to it."""
+        """The graph with its tokens, to apply further changes to."""
         graph = self.graph
         adjacency = build_adjacency(graph)
         base = self.state.table

@@ -9,12 +9,16 @@ from torch import Tensor
 from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
-from nodepiece.evaluation.draws import draw_negatives, rank_in_draws, report_draws
 from nodepiece.evaluation.known_answers import KnownAnswers, known_tails
 from nodepiece.evaluation.metrics import report_links
 from nodepiece.evaluation.personalized_pagerank import walk_over
 from nodepiece.evaluation.ranking import LinkRanks, Progress, ScoreAll
 from nodepiece.evaluation.report import Report, Scores
+from nodepiece.evaluation.sampled_negatives import (
+    rank_among_sampled,
+    report_sampled,
+    sample_negatives,
+)
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
@@ -23,7 +27,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 ALL_NODES = "all nodes"  # the part of a report that is a full ranking
 
 
-class InductiveJudge:
+class InductiveEvaluator:
     """Ranks facts of one graph, which may be any over the relations of the model."""
 
     def __init__(self, experiment: Experiment, dataset: Dataset, num_known: int) -> None:
@@ -53,7 +57,7 @@ class InductiveJudge:
     def view(self, model: InductiveModel) -> GraphView:
         """Made once, and again when the model changes its device."""
         if self._view is None or self._view.edges.device != model.tables.relations.device:
-            self._view = model.look_at(self.dataset.train, self.table)
+            self._view = model.view(self.dataset.train, self.table)
         return self._view
 
     def scorer(self, model: InductiveModel) -> ScoreAll:
@@ -74,18 +78,18 @@ class InductiveJudge:
         with torch.no_grad():
             device = model.tables.relations.device
             number = self.settings.validation_facts
-            return report_draws(self.rank(self.scorer(model), "valid", number, device)[0]).scores
+            return report_sampled(self.rank(self.scorer(model), "valid", number, device)[0]).scores
 
     def report(self, model: InductiveModel, split: str, progress: Progress | None = None) -> Report:
         model.eval()
         with torch.no_grad():
-            return self.judge(self.scorer(model), split, model.tables.relations.device, progress)
+            return self.evaluate(self.scorer(model), split, model.tables.relations.device, progress)
 
-    def judge_pagerank(self, split: str) -> Report:
+    def evaluate_pagerank(self, split: str) -> Report:
         """The baseline, in the same form."""
-        return self.judge(walk_over(self.dataset.train).score_tails, split, torch.device("cpu"))
+        return self.evaluate(walk_over(self.dataset.train).score_tails, split, torch.device("cpu"))
 
-    def judge(
+    def evaluate(
         self,
         score_tails: ScoreAll,
         split: str,
@@ -94,7 +98,7 @@ class InductiveJudge:
     ) -> Report:
         """Mean and spread over draws, and the ranking among all nodes beside them."""
         draws, among_all = self.rank(score_tails, split, self.settings.test_facts, device, progress)
-        drawn = report_draws(draws)
+        drawn = report_sampled(draws)
         full = report_links(among_all).named(self.dataset.names.relation)
         return Report(drawn.scores, {**drawn.parts, ALL_NODES: full.scores}, full.details)
 
@@ -111,7 +115,7 @@ class InductiveJudge:
         if most:
             of_sides = np.split(negatives, 2)
             facts, negatives = facts[:most], np.concatenate([side[:most] for side in of_sides])
-        return rank_in_draws(
+        return rank_among_sampled(
             score_tails,
             facts,
             negatives,
@@ -122,13 +126,13 @@ class InductiveJudge:
         )
 
     def negatives(self, split: str) -> IntArray:
-        """The same for every model and epoch: a seed and the split decide."""
+        """The negatives of a split: the same for every model and epoch, by the seed."""
         if split not in self._negatives:
             graph = self.dataset.train
             facts = KnowledgeGraph(self.dataset.part(split), graph.num_nodes, graph.num_relations)
             rng = np.random.default_rng([self.experiment.seed, SPLITS.index(split)])
             shape = (self.settings.num_draws, self.settings.num_negatives)
-            self._negatives[split] = draw_negatives(
+            self._negatives[split] = sample_negatives(
                 with_inverses(facts), self.known, shape, rng=rng
             )
         return self._negatives[split]

@@ -1,4 +1,4 @@
-"""The inner loops of `edge_sums` on a GPU, in Triton."""
+"""The inner loops of `segments` on a GPU, in Triton."""
 
 import torch
 import triton
@@ -85,7 +85,7 @@ def warps_for(block: int) -> int:
 
 
 @triton.jit
-def _take_rows(values, rows, taken, num_cells, DIM: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _index_rows(values, rows, taken, num_cells, DIM: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     cell = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = cell < num_cells
     row = tl.load(rows + cell // DIM, mask=inside, other=0)
@@ -93,19 +93,19 @@ def _take_rows(values, rows, taken, num_cells, DIM: tl.constexpr, BLOCK: tl.cons
     tl.store(taken + cell, value, mask=inside)
 
 
-def take_rows(values: Tensor, rows: Tensor) -> Tensor:
+def index_rows(values: Tensor, rows: Tensor) -> Tensor:
     """(num_rows, dim), (num_taken,) -> (num_taken, dim), number by number."""
     taken = torch.empty(len(rows), values.shape[1], dtype=values.dtype, device=values.device)
     if taken.numel():
         grid = (triton.cdiv(taken.numel(), CELLS_AT_ONCE),)
-        _take_rows[grid](
+        _index_rows[grid](
             values, rows, taken, taken.numel(), DIM=values.shape[1], BLOCK=CELLS_AT_ONCE
         )
     return taken
 
 
 @triton.jit
-def _multiply_ends(  # type: ignore[no-untyped-def]
+def _dot_products(  # type: ignore[no-untyped-def]
     left,
     right,
     starts,
@@ -132,14 +132,14 @@ def _multiply_ends(  # type: ignore[no-untyped-def]
         tl.store(products + edge * heads + head, product, mask=inside)
 
 
-def products_of_ends(
+def edge_dot_products(
     left: Tensor, right: Tensor, starts: Tensor, ends: Tensor, heads: int
 ) -> Tensor:
     """left[starts] times right[ends], summed within heads: (num_edges, heads)."""
     num_edges, dim = len(starts), left.shape[1]
     products = torch.empty(num_edges, heads, dtype=left.dtype, device=left.device)
     if products.numel():
-        _multiply_ends[(triton.cdiv(num_edges, 4 * EDGES_AT_ONCE),)](
+        _dot_products[(triton.cdiv(num_edges, 4 * EDGES_AT_ONCE),)](
             left,
             right,
             starts,

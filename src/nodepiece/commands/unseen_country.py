@@ -1,4 +1,4 @@
-"""A part of the demo: a country that training has never heard of."""
+"""A part of the demo: a country that was not in the training graph."""
 
 import tempfile
 from pathlib import Path
@@ -14,33 +14,35 @@ if TYPE_CHECKING:
     from nodepiece.inference.links import LinkRun
 
 NAME = "Kenya"
-TOLD = (
+GIVEN_FACTS = (
     (NAME, "borders", "Uganda"),
     (NAME, "borders", "Tanzania"),
     (NAME, "has language", "Swahili"),
     (NAME, "in region", "Africa"),
 )
-ASKED = ("borders", "in subregion", "in time zone")
+QUERY_RELATIONS = ("borders", "in subregion", "in time zone")
 NUM_ANSWERS = 5
 
 
-def meet_newcomer(countries: "Dataset") -> None:
-    """Train without a country, then tell a few facts about it and ask for others."""
+def show_unseen_country(countries: "Dataset") -> None:
+    """Train without a country, then add a few facts about it and predict others."""
     from nodepiece.data.hold_out import hold_out
 
     out.print(
         f"And what of a node that comes after training? For once, {NAME} is left out with all "
-        f"that is said of it. The model then hears {len(TOLD)} facts, and nothing is trained "
+        f"its facts. The model is then given {len(GIVEN_FACTS)} facts, and nothing is trained "
         "again. What is true has a star.\n"
     )
     without, facts = hold_out(countries, NAME)
     with tempfile.TemporaryDirectory() as place:
         run = train_without(without, Path(place) / "run")
         with stage(f"tokens and vector of {NAME}"):
-            informed = run.with_facts(TOLD)
+            informed = run.with_facts(GIVEN_FACTS)
         out.print()
-        out.print(rows([("told", "; ".join(f"{relation} {tail}" for _, relation, tail in TOLD))]))
-        for relation in ASKED:
+        out.print(
+            rows([("given", "; ".join(f"{relation} {tail}" for _, relation, tail in GIVEN_FACTS))])
+        )
+        for relation in QUERY_RELATIONS:
             out.print(rows([(relation, answers(informed, relation, facts))]))
     out.print()
 
@@ -60,7 +62,7 @@ def train_without(dataset: "Dataset", folder: Path) -> "LinkRun":
     err.print(f"training countries without {NAME}: {settings.training.epochs} epochs")
     with EpochProgress(settings.training.epochs) as progress:
         task = LinkPrediction(settings, dataset)
-        run_experiment(task, RunOptions(folder, torch.device("cpu"), watchers=(progress,)))
+        run_experiment(task, RunOptions(folder, torch.device("cpu"), callbacks=(progress,)))
     return load_links(folder)
 
 

@@ -1,6 +1,6 @@
 """How far an unseen node's own facts give the answer away, with nothing learned.
 
-    python -m benchmarks.told_neighbours -o results/told-neighbours.json
+    python -m benchmarks.neighbour_overlap -o results/neighbour-overlap.json
 
 A fact of an unseen node is left out, and the neighbour in it is asked for, as in out-of-sample link
 prediction. The rule answers with the neighbours that the other facts name, the one that most of
@@ -28,7 +28,7 @@ DATASETS = ("fb15k-237", "own18rr")
 MEMORY = 2**28  # bytes for scores
 
 
-def judge_rule(edges: UnseenEdges, num_nodes: int, num_relations: int) -> dict[str, Any]:
+def evaluate_rule(edges: UnseenEdges, num_nodes: int, num_relations: int) -> dict[str, Any]:
     queries = np.stack([edges.owners, edges.relations, edges.neighbours], axis=1)
     owners = torch.tensor(edges.owners).long()
     neighbours = torch.tensor(edges.neighbours).long()
@@ -54,11 +54,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What the facts of unseen nodes give away.")
     parser.add_argument("-o", "--out", type=Path, help="a JSON file; printed as well")
     options = parser.parse_args()
-    content: dict[str, Any] = {"command": "python -m benchmarks.told_neighbours"}
+    content: dict[str, Any] = {"command": "python -m benchmarks.neighbour_overlap"}
     for name in DATASETS:
         dataset = open_out_of_sample(name)
         edges, graph = edges_of_unseen(dataset, "test"), dataset.train
-        content[name] = judge_rule(edges, graph.num_nodes, graph.num_relations)
+        content[name] = evaluate_rule(edges, graph.num_nodes, graph.num_relations)
     print(json.dumps(content, indent=1))
     if options.out is not None:
         write_json(options.out, content)

@@ -17,7 +17,7 @@ from tests.tasks.newcomers import settings, task
 from nodepiece.data.out_of_sample import UnseenEdges
 from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.errors import InputError
-from nodepiece.inference.facts import Question
+from nodepiece.inference.facts import Query
 from nodepiece.inference.run import load, load_links
 from nodepiece.inference.update import update_run
 from nodepiece.settings import Experiment, to_toml
@@ -26,9 +26,11 @@ from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.out_of_sample import OutOfSample
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
-from nodepiece.tasks.walk_weight import WEIGHTS, choose_walk_weight
+from nodepiece.tasks.walk_coefficient import COEFFICIENTS, choose_walk_coefficient
 
-CHOOSING = WalkSettings(2, apart=True, weight=2.5, choose_weight=True)  # 2.5 is not in WEIGHTS
+CHOOSING = WalkSettings(
+    2, separate_losses=True, coefficient=2.5, choose_coefficient=True
+)  # 2.5 is not in COEFFICIENTS
 LINKS = replace(
     experiment(epochs=4, hide_targets=True, validate_every=1, learning_rate=0.03), walks=CHOOSING
 )
@@ -75,12 +77,12 @@ def test_the_weight_that_is_best_in_validation_is_kept_and_written_down(
     make: Callable[[], Task[Any]], tmp_path: Path
 ) -> None:
     folder, said = tmp_path / "run", list[str]()
-    metrics = finished(make(), folder, say=said.append)
+    metrics = finished(make(), folder, log=said.append)
     opened = load(folder)
     model: Any = opened.model
-    chosen, table = float(model.walks.weight), metrics["walk_weights"]
-    assert metrics["walk_weight"] == chosen
-    assert [float(key) for key in table] == sorted([*WEIGHTS, 2.5])
+    chosen, table = float(model.walks.coefficient), metrics["walk_coefficients"]
+    assert metrics["walk_coefficient"] == chosen
+    assert [float(key) for key in table] == sorted([*COEFFICIENTS, 2.5])
     assert table[f"{chosen:g}"] == max(table.values())
     assert len(set(table.values())) > 1  # there was something to choose
     assert any(sentence.startswith(f"walks count {chosen:g} times: valid") for sentence in said)
@@ -90,7 +92,7 @@ def test_the_weight_that_is_best_in_validation_is_kept_and_written_down(
     best_epoch = history(folder)[metrics["best_epoch"] - 1]
     assert table["2.5"] == best_epoch["valid_mrr"]  # until then the weight is that of the settings
     for key, score in table.items():
-        model.walks.weight.fill_(float(key))
+        model.walks.coefficient.fill_(float(key))
         assert opened.task.validate(model)["mrr"] == score
     model.walks = None
     assert opened.task.validate(model)["mrr"] == table["0"]
@@ -113,28 +115,28 @@ def test_without_validation_in_training_there_is_still_a_choice(tmp_path: Path) 
     chosen = replace(LINKS, training=replace(LINKS.training, validate_every=0))
     metrics = finished(LinkPrediction(chosen, couples()), tmp_path / "run")
     before = outcome(tmp_path / "run")
-    assert metrics["valid"]["mrr"] == max(metrics["walk_weights"].values())
+    assert metrics["valid"]["mrr"] == max(metrics["walk_coefficients"].values())
     finished(LinkPrediction(chosen, couples()), tmp_path / "run", resume=True)
     assert outcome(tmp_path / "run") == before
 
 
 def test_a_weight_that_is_not_chosen_is_in_no_file(tmp_path: Path) -> None:
-    chosen = replace(LINKS, walks=replace(CHOOSING, choose_weight=False))
+    chosen = replace(LINKS, walks=replace(CHOOSING, choose_coefficient=False))
     metrics = finished(LinkPrediction(chosen, couples()), tmp_path / "run")
-    assert not {"walk_weight", "walk_weights"} & metrics.keys()
+    assert not {"walk_coefficient", "walk_coefficients"} & metrics.keys()
     assert metrics["seconds"].keys() == {"tokenize", "train", "evaluate"}
     saved = load_file(tmp_path / "run" / "model.safetensors")
-    assert "walks.mix.weight" in saved and "walks.weight" not in saved
+    assert "walks.mix.weight" in saved and "walks.coefficient" not in saved
 
 
 def test_a_run_of_before_there_was_a_choice_still_opens(tmp_path: Path) -> None:
     """Its settings do not name it; the weights are tied to them as they are written."""
-    chosen = replace(LINKS, walks=replace(CHOOSING, choose_weight=False))
-    assert "choose_weight = false\n" in to_toml(chosen)
+    chosen = replace(LINKS, walks=replace(CHOOSING, choose_coefficient=False))
+    assert "choose_coefficient = false\n" in to_toml(chosen)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "nodepiece.tasks.run_folder.to_toml",
-            lambda experiment: to_toml(experiment).replace("choose_weight = false\n", ""),
+            lambda experiment: to_toml(experiment).replace("choose_coefficient = false\n", ""),
         )
         metrics = finished(LinkPrediction(chosen, couples()), tmp_path / "run")
     assert load(tmp_path / "run").evaluate("test").scores["mrr"] == metrics["mrr"]
@@ -142,9 +144,9 @@ def test_a_run_of_before_there_was_a_choice_still_opens(tmp_path: Path) -> None:
 
 def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
     metrics = finished(links(), tmp_path / "run")
-    weight = metrics["walk_weight"]
-    assert weight != 1
-    asked = Question(1, 0, asks_relation=False)
+    coefficient = metrics["walk_coefficient"]
+    assert coefficient != 1
+    asked = Query(1, 0, is_relation_query=False)
     new = [("stranger", "married to", "person 1")]
     trained = load_links(tmp_path / "run")
     supposed = trained.with_facts(new)
@@ -160,18 +162,18 @@ def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
             answering.model.walks.train()  # where nothing is weighed
             walked = answering.snapshot._walk(asked)
             answering.model.walks.eval()
-        expected = (by_vectors + weight * walked)[0].numpy()
+        expected = (by_vectors + coefficient * walked)[0].numpy()
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("score", "best"),
     [
-        (lambda weight: 0.3, 2.5),  # all alike: the weight of the settings
-        (lambda weight: float(weight >= 3), 3.0),
-        (lambda weight: float(weight in (0.5, 3.0)), 3.0),  # nearer to 2.5 than 0.5
-        (lambda weight: -weight, 0.0),
-        (lambda weight: weight, 16.0),
+        (lambda coefficient: 0.3, 2.5),  # all alike: the weight of the settings
+        (lambda coefficient: float(coefficient >= 3), 3.0),
+        (lambda coefficient: float(coefficient in (0.5, 3.0)), 3.0),  # nearer to 2.5 than 0.5
+        (lambda coefficient: -coefficient, 0.0),
+        (lambda coefficient: coefficient, 16.0),
     ],
 )
 def test_of_equally_good_weights_the_nearest_to_the_settings_is_chosen(
@@ -180,10 +182,10 @@ def test_of_equally_good_weights_the_nearest_to_the_settings_is_chosen(
     walks = Walks(4, CHOOSING, generator=torch.Generator().manual_seed(0))
 
     def validate() -> dict[str, float]:
-        return {"mrr": score(float(walks.weight)), "hits@1": 0.0}
+        return {"mrr": score(float(walks.coefficient)), "hits@1": 0.0}
 
-    said = choose_walk_weight(walks, LINKS, validate, say=lambda sentence: None)
-    assert said["walk_weight"] == float(walks.weight) == best
+    said = choose_walk_coefficient(walks, LINKS, validate, log=lambda sentence: None)
+    assert said["walk_coefficient"] == float(walks.coefficient) == best
 
 
 def test_a_choice_that_cannot_be_made_is_refused_before_training(tmp_path: Path) -> None:
@@ -196,7 +198,7 @@ def test_a_choice_that_cannot_be_made_is_refused_before_training(tmp_path: Path)
         return replace(chosen, training=replace(chosen.training, validate_every=0))
 
     none = np.empty((0, 3), np.int32)
-    message = "walks.choose_weight asks validation facts, and dataset .* has none"
+    message = "walks.choose_coefficient needs validation facts, and dataset .* has none"
     dataset = replace(couples(), valid=none)
     refused(LinkPrediction(without_validation(LINKS), dataset), message)
     worlds = inductive()
@@ -224,5 +226,5 @@ def test_a_weight_chosen_on_a_gpu_is_there_on_the_cpu(
     assert metrics is not None
     opened = load(tmp_path / "run")
     model: Any = opened.model
-    assert float(model.walks.weight) == metrics["walk_weight"]
+    assert float(model.walks.coefficient) == metrics["walk_coefficient"]
     assert opened.evaluate("valid").scores["mrr"] == pytest.approx(metrics["valid"]["mrr"], rel=0.1)

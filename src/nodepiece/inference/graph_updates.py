@@ -5,10 +5,10 @@ RUN/live/base-000003/        all of it after batch 3: a vocabulary folder (token
 RUN/live/000004.safetensors  a batch: facts, names, and the rows of tokens and vectors it changed
 RUN/live/lock                held by who writes
 
-Files are written whole under another name, then renamed, and never changed: a batch happens at the
+Files are written whole under another name, then renamed, and never changed: a batch commits at the
 moment of its rename, or not at all, whenever the process dies. Who has opened the graph keeps what
-was opened, and who opens it meets the latest state. Now and then the batches are folded into a new
-base; readers that look for a file just then look again.
+was opened, and who opens it gets the latest state. Sometimes the batches are compacted into a new
+snapshot; readers that look for a file just then try again.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ from nodepiece.errors import InputError
 from nodepiece.files import atomic_folder, remove_leftovers, sync
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
-from nodepiece.inference.live_batch import (
+from nodepiece.inference.graph_update import (
     FORMAT_VERSION,
     StoredBatch,
     Vectors,
@@ -40,20 +40,20 @@ from nodepiece.locks import has_writer
 from nodepiece.tokenizer.storage import HEADER, load_tokens, write_tokens, write_vocabulary
 from nodepiece.tokenizer.tokens import TokenTable
 
-LIVE = "live"
+UPDATES_FOLDER = "live"
 BATCH_SUFFIX = ".safetensors"
-BASE_PREFIX = "base-"
-FOLD_AFTER = 100  # batches, or
-FOLD_SHARE = 4  # when one row in so many has changed
+SNAPSHOT_PREFIX = "base-"
+COMPACT_AFTER = 100  # batches, or
+COMPACT_SHARE = 4  # when one row in so many has changed
 ATTEMPTS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class LiveState:
+class StoredState:
     """A base and the batches after it."""
 
     number: int  # of the last batch
-    base_number: int
+    snapshot_number: int
     facts: IntArray  # (num_facts, 3) of the base
     is_present: NDArray[np.bool_]  # (num_nodes,) of the base
     table: TokenTable  # of the base
@@ -61,48 +61,52 @@ class LiveState:
     batches: tuple[StoredBatch, ...]
 
     @property
-    def wants_folding(self) -> bool:
+    def needs_compaction(self) -> bool:
         num_rows = sum(len(batch.vectors.nodes) for batch in self.batches)
-        return len(self.batches) >= FOLD_AFTER or num_rows * FOLD_SHARE > len(self.vectors)
+        return len(self.batches) >= COMPACT_AFTER or num_rows * COMPACT_SHARE > len(self.vectors)
 
 
-def has_live(run: Path) -> bool:
-    return (run / LIVE).is_dir() and bool(_bases(run / LIVE))
+def has_updates(run: Path) -> bool:
+    return (run / UPDATES_FOLDER).is_dir() and bool(_snapshots(run / UPDATES_FOLDER))
 
 
 def last_number(run: Path) -> int | None:
     """Of the last batch that happened; None if the graph of the run never changed."""
-    return max(_bases(run / LIVE) + _batches(run / LIVE)) if has_live(run) else None
+    return (
+        max(_snapshots(run / UPDATES_FOLDER) + _batches(run / UPDATES_FOLDER))
+        if has_updates(run)
+        else None
+    )
 
 
-def open_live(run: Path, model_hash: str) -> LiveState:
+def open_updates(run: Path, model_hash: str) -> StoredState:
     """The latest state of a run that has one. `model_hash`: of the weights that it must be of."""
-    folder = run / LIVE
+    folder = run / UPDATES_FOLDER
     for _ in range(ATTEMPTS):
-        base_number = max(_bases(folder))
+        snapshot_number = max(_snapshots(folder))
         try:
-            return _open(folder, base_number, model_hash)
+            return _open(folder, snapshot_number, model_hash)
         except Exception as error:  # a damaged header may raise anything that a parser can
-            if base_number != max(_bases(folder)):
-                continue  # it was folded meanwhile
+            if snapshot_number != max(_snapshots(folder)):
+                continue  # it was compacted meanwhile
             if isinstance(error, InputError) and str(folder) in str(error):
                 raise
             raise InputError(
-                f"{_base_folder(folder, base_number)} is damaged ({error}); put back a whole one, "
+                f"{_snapshot_folder(folder, snapshot_number)} is damaged ({error}); restore it, "
                 f"or remove {folder}, and the updates with it"
             ) from error
     raise InputError(f"{folder} changes faster than it can be read; try again later")
 
 
-def start_live(
+def write_trained_snapshot(
     run: Path, graph: KnowledgeGraph, table: TokenTable, vectors: Vectors, model_hash: str
 ) -> None:
     """The graph and the vectors of a run as it was trained."""
     is_present = np.ones(graph.num_nodes, np.bool_)
-    write_base(run, 0, graph.triples, is_present, table, vectors, model_hash)
+    write_snapshot(run, 0, graph.triples, is_present, table, vectors, model_hash)
 
 
-def write_base(
+def write_snapshot(
     run: Path,
     number: int,
     facts: IntArray,
@@ -115,32 +119,34 @@ def write_base(
 
     Earlier bases go before their batches: a reader that misses some of these finds its base gone.
     """
-    with atomic_folder(_base_folder(run / LIVE, number), marker=HEADER) as partial:
+    with atomic_folder(_snapshot_folder(run / UPDATES_FOLDER, number), marker=HEADER) as partial:
         write_vocabulary(table.vocabulary, partial)
         write_tokens(table, partial)
         np.save(partial / "facts.npy", facts)
         np.save(partial / "present.npy", is_present)
         np.save(partial / "vectors.npy", vectors)
         (partial / "live.json").write_text(json.dumps(_header(model_hash)) + "\n")
-    for old in _bases(run / LIVE):
+    for old in _snapshots(run / UPDATES_FOLDER):
         if old < number:
-            rmtree(_base_folder(run / LIVE, old), ignore_errors=True)
-    for partial in (run / LIVE).glob(f".{BASE_PREFIX}*.partial-*"):  # foldings that were killed
+            rmtree(_snapshot_folder(run / UPDATES_FOLDER, old), ignore_errors=True)
+    for partial in (run / UPDATES_FOLDER).glob(
+        f".{SNAPSHOT_PREFIX}*.partial-*"
+    ):  # foldings that were killed
         remove_leftovers(partial.with_name(partial.name[1:].partition(".partial-")[0]))
-    for old in _batches(run / LIVE):
+    for old in _batches(run / UPDATES_FOLDER):
         if old <= number:
-            _batch_file(run / LIVE, old).unlink(missing_ok=True)
+            _batch_file(run / UPDATES_FOLDER, old).unlink(missing_ok=True)
 
 
 def commit_batch(run: Path, number: int, batch: StoredBatch) -> None:
-    """Let a batch happen: with the rename of its file."""
-    write_batch(_batch_file(run / LIVE, number), batch)
+    """Commit a batch: with the rename of its file."""
+    write_batch(_batch_file(run / UPDATES_FOLDER, number), batch)
 
 
 @contextmanager
-def writing(run: Path) -> Iterator[None]:
+def write_lock(run: Path) -> Iterator[None]:
     """Hold the lock of a run's live graph; who comes second is refused."""
-    folder = run / LIVE
+    folder = run / UPDATES_FOLDER
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
         sync(run)
@@ -151,7 +157,7 @@ def writing(run: Path) -> Iterator[None]:
             raise InputError(
                 f"another update of {run} is under way; try again when it is done"
             ) from error
-        if has_writer(run):  # whoever trains looks for the lock above after it has its own
+        if has_writer(run):  # training checks for the lock above once it holds its own
             raise InputError(
                 f"{run} is being trained, and an update might be lost; try again when that is done"
             )
@@ -162,16 +168,16 @@ def _header(model_hash: str) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, "model_sha256": model_hash}
 
 
-def _base_folder(folder: Path, number: int) -> Path:
-    return folder / f"{BASE_PREFIX}{number:06}"
+def _snapshot_folder(folder: Path, number: int) -> Path:
+    return folder / f"{SNAPSHOT_PREFIX}{number:06}"
 
 
 def _batch_file(folder: Path, number: int) -> Path:
     return folder / f"{number:06}{BATCH_SUFFIX}"
 
 
-def _bases(folder: Path) -> list[int]:
-    names = (path.name.removeprefix(BASE_PREFIX) for path in folder.glob(f"{BASE_PREFIX}*"))
+def _snapshots(folder: Path) -> list[int]:
+    names = (path.name.removeprefix(SNAPSHOT_PREFIX) for path in folder.glob(f"{SNAPSHOT_PREFIX}*"))
     return sorted(int(name) for name in names if name.isdigit())
 
 
@@ -180,8 +186,8 @@ def _batches(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def _open(folder: Path, base_number: int, model_hash: str) -> LiveState:
-    base = _base_folder(folder, base_number)
+def _open(folder: Path, snapshot_number: int, model_hash: str) -> StoredState:
+    base = _snapshot_folder(folder, snapshot_number)
     header = json.loads((base / "live.json").read_text())
     check_version(base, int(header["format_version"]))
     if header["model_sha256"] != model_hash:
@@ -194,10 +200,10 @@ def _open(folder: Path, base_number: int, model_hash: str) -> LiveState:
     is_present = np.load(base / "present.npy")
     vectors = np.load(base / "vectors.npy", mmap_mode="r")
     check_base(facts, is_present, vectors, table)
-    last, num_nodes = base_number, table.num_nodes
+    last, num_nodes = snapshot_number, table.num_nodes
     batches = []
     for number in _batches(folder):
-        if number <= base_number:
+        if number <= snapshot_number:
             continue
         if number != last + 1:
             raise InputError(f"{folder} lacks batch {last + 1}; put it back, or remove later ones")
@@ -209,4 +215,4 @@ def _open(folder: Path, base_number: int, model_hash: str) -> LiveState:
             raise InputError(f"{path} is damaged ({error}); put back a whole one") from error
         batches.append(batch)
         last = number
-    return LiveState(last, base_number, facts, is_present, table, vectors, tuple(batches))
+    return StoredState(last, snapshot_number, facts, is_present, table, vectors, tuple(batches))

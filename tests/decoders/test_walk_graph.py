@@ -1,24 +1,24 @@
-"""Questions about nodes that only they have in their graph."""
+"""Queries about nodes that only they have in their graph."""
 
 import pytest
 import torch
 from torch import Tensor
 
-from nodepiece.decoders.walk_ground import OwnEdges
+from nodepiece.decoders.walk_graph import QueryEdges
 from nodepiece.decoders.walks import Walks, WalkSettings
-from nodepiece.encoders.edge_products import ends_of
+from nodepiece.encoders.edge_products import build_edge_index
 
 # 0 --a--> 1 --a--> 2, 0 --a--> 3, 3 --b--> 4, 4 --b--> 0; relations a = 0, b = 1, and inverses 2, 3
 FACTS = [[0, 0, 1], [1, 0, 2], [0, 0, 3], [3, 1, 4], [4, 1, 0]]
 NEW, NUM_RELATIONS, DIM = 5, 4, 8
-# What each question knows of its node: two edges that lead to the same neighbour, four, one, none.
+# What each query knows of its node: two edges that lead to the same neighbour, four, one, none.
 KNOWN = [
     [[NEW, 0, 3], [NEW, 3, 3]],
     [[NEW, 1, 0], [NEW, 2, 1], [NEW, 0, 2], [NEW, 0, 4]],
     [[NEW, 2, 2]],
     [],
 ]
-ASKED = torch.tensor([1, 0, 2, 3])
+QUERY_RELATIONS = torch.tensor([1, 0, 2, 3])
 SETTINGS = [WalkSettings(3), WalkSettings(1, plain_steps=4), WalkSettings(2, counts=False)]
 
 
@@ -29,10 +29,10 @@ def with_back(edges: list[list[int]]) -> Tensor:
     return torch.cat([there, torch.stack([tail, (relation + 2) % 4, head], dim=1)])
 
 
-def own_edges() -> OwnEdges:
+def own_edges() -> QueryEdges:
     rows = [with_back(edges) for edges in KNOWN]
-    questions = torch.tensor([row for row, edges in enumerate(rows) for _ in edges])
-    return OwnEdges(questions, *torch.cat(rows).T)
+    queries = torch.tensor([row for row, edges in enumerate(rows) for _ in edges])
+    return QueryEdges(queries, *torch.cat(rows).T)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -45,13 +45,13 @@ def test_a_question_with_edges_of_its_own_walks_in_the_graph_that_has_them(
     walks = Walks(DIM, settings, generator=generator).double()
     relations = torch.randn(NUM_RELATIONS, DIM, generator=generator).double()
     shared = with_back(FACTS)
-    heads = torch.full_like(ASKED, NEW)
+    heads = torch.full_like(QUERY_RELATIONS, NEW)
     with torch.no_grad():
-        ends = ends_of(shared, NEW + 1, NUM_RELATIONS)
-        found = walks.in_parts(heads, ASKED, relations, ends, None, own_edges())
+        edge_index = build_edge_index(shared, NEW + 1, NUM_RELATIONS)
+        found = walks.in_chunks(heads, QUERY_RELATIONS, relations, edge_index, None, own_edges())
         for row, known in enumerate(KNOWN):
-            whole = ends_of(torch.cat([shared, with_back(known)]), NEW + 1, NUM_RELATIONS)
-            expected = walks(heads[:1], ASKED[row : row + 1], relations, whole, None)
+            whole = build_edge_index(torch.cat([shared, with_back(known)]), NEW + 1, NUM_RELATIONS)
+            expected = walks(heads[:1], QUERY_RELATIONS[row : row + 1], relations, whole, None)
             torch.testing.assert_close(found[row : row + 1], expected)
 
 
@@ -59,10 +59,12 @@ def test_hidden_edges_are_hidden_from_questions_with_edges_of_their_own() -> Non
     generator = torch.Generator().manual_seed(0)
     walks = Walks(DIM, WalkSettings(3, plain_steps=2), generator=generator).double()
     relations = torch.randn(NUM_RELATIONS, DIM, generator=generator).double()
-    shared, heads = with_back(FACTS), torch.full_like(ASKED, NEW)
+    shared, heads = with_back(FACTS), torch.full_like(QUERY_RELATIONS, NEW)
     weight = torch.ones(len(shared), dtype=torch.float64)
     weight[[2, 7]] = 0.0  # 0 --a--> 3
-    ends = [ends_of(edges, NEW + 1, NUM_RELATIONS) for edges in (shared, shared[weight > 0])]
-    found = walks(heads, ASKED, relations, ends[0], weight, own_edges())
-    expected = walks(heads, ASKED, relations, ends[1], None, own_edges())
+    edge_index = [
+        build_edge_index(edges, NEW + 1, NUM_RELATIONS) for edges in (shared, shared[weight > 0])
+    ]
+    found = walks(heads, QUERY_RELATIONS, relations, edge_index[0], weight, own_edges())
+    expected = walks(heads, QUERY_RELATIONS, relations, edge_index[1], None, own_edges())
     torch.testing.assert_close(found, expected)

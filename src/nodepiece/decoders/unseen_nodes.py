@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.encoders.edge_products import EdgeEnds, sum_products
+from nodepiece.encoders.edge_products import EdgeIndex, sum_products
 from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.token_rows import TokenRows
@@ -34,12 +34,12 @@ def encode_rows(model: LinkModel, rows: TokenRows) -> Tensor:
     return torch.cat(parts)
 
 
-def neighbour_sums(vectors: Tensor, relations: Tensor, ends: EdgeEnds) -> Tensor:
+def neighbour_sums(vectors: Tensor, relations: Tensor, edge_index: EdgeIndex) -> Tensor:
     """For every node the sum over its edges of neighbour * relation: (num_nodes, dim).
 
     Under DistMult this is the direction in which a vector scores its own facts the highest.
     """
-    return sum_products(vectors, relations, None, ends)
+    return sum_products(vectors, relations, None, edge_index)
 
 
 def averages_without_one(

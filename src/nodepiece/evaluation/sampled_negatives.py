@@ -18,7 +18,7 @@ from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 
-def draw_negatives(
+def sample_negatives(
     queries: IntArray,  # (num_queries, 3): head, relation and the answer, inverses included
     known: KnownAnswers,  # from `known_tails`: the answers are among them
     shape: tuple[int, int],  # num_draws, num_negatives
@@ -43,7 +43,7 @@ def draw_negatives(
     return negatives
 
 
-def rank_in_draws(
+def rank_among_sampled(
     score_tails: ScoreAll,
     triples: IntArray,
     negatives: IntArray,  # (2 * num_triples, num_draws, num_negatives): in place of tails, of heads
@@ -68,20 +68,20 @@ def rank_in_draws(
         memory_budget=memory_budget,
         device=device,
         progress=progress,
-        look=lambda rows, scores: parts.append(_rank_drawn(scores, answers[rows], drawn[rows])),
+        look=lambda rows, scores: parts.append(_rank_sampled(scores, answers[rows], drawn[rows])),
     )
-    ranks_of_draws = to_host(parts).T  # (num_draws, num_queries)
-    return [_split(ranks, graph.triples[:, 1]) for ranks in ranks_of_draws], among_all
+    ranks_among_sampled = to_host(parts).T  # (num_draws, num_queries)
+    return [_split(ranks, graph.triples[:, 1]) for ranks in ranks_among_sampled], among_all
 
 
-def _rank_drawn(scores: Tensor, answers: Tensor, drawn: Tensor) -> Tensor:
+def _rank_sampled(scores: Tensor, answers: Tensor, drawn: Tensor) -> Tensor:
     """(batch, num_nodes), (batch,), (batch, num_draws, num_negatives) -> (batch, num_draws)."""
     candidates = torch.cat([answers[:, None, None].expand(-1, drawn.shape[1], 1), drawn], dim=2)
     found = scores.gather(1, candidates.flatten(start_dim=1)).view(candidates.shape)
     return ranks_of_first(found.flatten(end_dim=1)).view(drawn.shape[:2])
 
 
-def report_draws(draws: list[LinkRanks]) -> Report:
+def report_sampled(draws: list[LinkRanks]) -> Report:
     """Means over draws, for both sides and each side; "spread": the deviation between draws."""
     reports = [report_links(ranks) for ranks in draws]
     both = [report.both.to_json() for report in reports]

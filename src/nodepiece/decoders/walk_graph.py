@@ -1,0 +1,130 @@
+"""What walks go along: the edges of a graph, and those that a single query adds to it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from nodepiece.encoders.edge_products import EdgeIndex, sum_products
+from nodepiece.encoders.segments import segment_sum, weighted_segment_sum
+
+
+@dataclass(frozen=True)
+class QueryEdges:
+    """Edges that are in the graph of one query alone, inverses included.
+
+    With these a new node is in the graph when it is asked about, and not when another one is. Its
+    neighbours have an edge back to it, as the neighbours of heads have in training: so it is the
+    graph with that one node really in it, which is also where a new node by name is asked about.
+    """
+
+    queries: Tensor  # (num_query_edges,) rows of a batch
+    heads: Tensor  # (num_query_edges,)
+    relations: Tensor  # (num_query_edges,)
+    tails: Tensor  # (num_query_edges,)
+
+    def part(self, start: int, stop: int) -> "QueryEdges":
+        """Those of some queries, which are counted from the first of them."""
+        mine = (self.queries >= start) & (self.queries < stop)
+        return QueryEdges(
+            self.queries[mine] - start, self.heads[mine], self.relations[mine], self.tails[mine]
+        )
+
+    def sums(self, values: Tensor, num_nodes: int, num_queries: int) -> Tensor:
+        """Each node's sum over its own edges: (num_query_edges,) -> (num_nodes, num_queries)."""
+        zeros = values.new_zeros(num_nodes, num_queries)
+        return zeros.index_put_((self.heads, self.queries), values, accumulate=True)
+
+
+@dataclass(frozen=True)
+class WalkGraph:
+    """The edges that the walks of a batch go along, and the chances of a step.
+
+    A step goes along any edge of a node with probability damping / degree.
+    """
+
+    edge_index: EdgeIndex
+    edge_mask: Tensor  # (num_edges,) 0: hidden
+    num_queries: int
+    query_edges: QueryEdges | None = None
+    damping: float = 1.0
+
+    @cached_property
+    def shared_degree(self) -> Tensor:
+        """(num_nodes, 1): the edges of every node that are there for all queries."""
+        return segment_sum(self.edge_mask[:, None], self.edge_index.target)
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """(num_nodes, 1), or (num_nodes, num_queries) with edges of single queries."""
+        if self.query_edges is None:
+            return self.shared_degree
+        ones = self.edge_mask.new_ones(len(self.query_edges.heads))
+        return self.shared_degree + self._sums(ones, self.query_edges)
+
+    @cached_property
+    def chances(self) -> Tensor:
+        """(num_edges,) transition probabilities, from the tail of an edge to its head."""
+        share = self.damping / self.shared_degree.clamp_min(1.0)
+        return self.edge_mask * share[self.edge_index.source.rows, 0]
+
+    def start(self, heads: Tensor) -> Tensor:
+        """One-hot distributions, one at each head: (num_nodes, num_queries)."""
+        zeros = self.edge_mask.new_zeros(len(self.shared_degree), len(heads))
+        return zeros.scatter_(0, heads[None], 1.0)
+
+    def walk(self, heads: Tensor, preferences: Tensor, mix: Tensor) -> Tensor:
+        """The chances of being at a node after some steps, added up: (num_nodes, num_queries).
+
+        preferences: (num_steps, num_relations, num_queries); mix, what a number of steps counts
+        for: (num_steps, num_queries).
+        """
+        chance = self.start(heads)
+        total = torch.zeros_like(chance)
+        for share, preference in zip(mix, preferences, strict=True):
+            chance = self.step(chance, preference)
+            total = total + share * chance
+        return total.scatter(0, heads[None], 0.0)  # the head itself is not an answer
+
+    def step(self, chance: Tensor, preference: Tensor | None = None) -> Tensor:
+        """The distributions after one more step: (num_nodes, num_queries), as before it.
+
+        preference: (num_relations, num_queries), or None where all relations are alike.
+        """
+        query_edges, leaving = self.query_edges, chance
+        if query_edges is not None:
+            leaving = chance * (self.shared_degree.clamp_min(1.0) / self.degree.clamp_min(1.0))
+        if preference is None:
+            there = weighted_segment_sum(
+                leaving, self.chances[:, None], self.edge_index.source, self.edge_index.target
+            )
+        else:
+            there = sum_products(leaving, preference, self.chances, self.edge_index)
+        if query_edges is None:
+            return there
+        place = (query_edges.tails, query_edges.queries)
+        carried = self.damping * chance[place] / self.degree[place]
+        if preference is not None:
+            carried = carried * preference[query_edges.relations, query_edges.queries]
+        return there + self._sums(carried, query_edges)
+
+    def count(self, along: Tensor, num_relations: int) -> Tensor:
+        """The edges of every node along one relation a query: (num_nodes, num_queries).
+
+        along: (num_queries,).
+        """
+        every = torch.arange(num_relations, device=along.device)
+        is_queried = (every[:, None] == along).to(self.edge_mask.dtype)  # (num_relations, batch)
+        counts = weighted_segment_sum(
+            is_queried, self.edge_mask[:, None], self.edge_index.relation, self.edge_index.target
+        )
+        if self.query_edges is None:
+            return counts
+        is_queried = (self.query_edges.relations == along[self.query_edges.queries]).to(
+            self.edge_mask.dtype
+        )
+        return counts + self._sums(is_queried, self.query_edges)
+
+    def _sums(self, values: Tensor, query_edges: QueryEdges) -> Tensor:
+        return query_edges.sums(values, len(self.shared_degree), self.num_queries)
