@@ -33,15 +33,9 @@ class WalkSettings:
     plain_steps: int = 0  # of longer walks without preferences beside them; 0: none
     counts: bool = True  # also how often a node is an answer, and its degree
     vectors_alone: float = 0.0  # weight of the loss that vectors have without walks, in training
-    separate_losses: bool = (
-        False  # walks and vectors learn each by themselves, and not by their sum
-    )
-    coefficient: float = (
-        1.0  # of walks in the sum after training, where vectors have memorized its facts
-    )
-    choose_coefficient: bool = (
-        False  # by validation, when training is done; until then it is `coefficient`
-    )
+    separate_losses: bool = False  # one for walks and one for vectors, not one for their sum
+    coefficient: float = 1.0  # of walks in the sum of scores after training
+    choose_coefficient: bool = False  # by validation after training; until then: `coefficient`
 
     def __post_init__(self) -> None:
         if self.steps < 0 or self.plain_steps < 0 or not self.vectors_alone >= 0:

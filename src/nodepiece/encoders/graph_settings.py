@@ -16,9 +16,7 @@ class GraphLayerSettings:
 
     kind: str = "mean"  # "mean": plain layers of means; "compgcn": the paper's
     layers: int = 0  # 0: none
-    dropout: float = (
-        0.1  # on what a mean layer adds, or on what a CompGCN layer aggregates, in [0, 1)
-    )
+    dropout: float = 0.1  # on the update of a mean layer, the messages of CompGCN; in [0, 1)
     edge_dropout: float = 0.0  # share of messages left out of a step, in [0, 1)
     composition: str = "rotate"  # of neighbour and relation: "rotate", "multiply" or "subtract"
     attention_heads: int = 4  # dim must be a multiple of it; 0: a graph convolution's fixed weights

@@ -29,9 +29,7 @@ from nodepiece.encoders.segments import (
     weighted_segment_sum,
 )
 
-SLOPE = (
-    0.2  # of the leaky ReLU in attention, as published for classification; 0.1 for link prediction
-)
+SLOPE = 0.2  # of attention's leaky ReLU, as published for classification; 0.1 for link prediction
 
 
 class Messages(nn.Module):

@@ -34,9 +34,7 @@ class Snapshot:
     model: LinkModel
     trained: Dataset
     table: TokenTable  # of the graph that was trained on
-    updates: UpdatedGraph | None = (
-        None  # what updates have made of it; None: it is as it was trained
-    )
+    updates: UpdatedGraph | None = None  # None: the graph is as it was trained
     slot: GraphSlot = field(default_factory=GraphSlot)
     version: int = 0  # of the graph in the slot that belongs to this snapshot
 
