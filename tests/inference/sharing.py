@@ -5,24 +5,25 @@ from pathlib import Path
 
 from nodepiece.errors import InputError
 from nodepiece.inference.links import LinkRun
+from nodepiece.inference.opened_run import Prediction
 from nodepiece.inference.run import load
 
-QUESTION = {"head": "person 0", "relation": "lives in"}
+QUERY = {"head": "person 0", "relation": "lives in"}
 
 
-def answer_from(folder: Path) -> list[object]:
+def answer_from(folder: Path) -> list[Prediction]:
     """A worker that opens the run by itself."""
-    return list(load(folder).predict(**QUESTION))  # type: ignore[arg-type]
+    return list(load(folder).predict(**QUERY))  # type: ignore[arg-type]
 
 
-def answer_of(run: LinkRun) -> list[object]:
+def answer_of(run: LinkRun) -> list[Prediction]:
     """A worker that is sent a run."""
-    return list(run.predict(**QUESTION))  # type: ignore[arg-type]
+    return list(run.predict(**QUERY))  # type: ignore[arg-type]
 
 
 def forked(run: LinkRun, connection: Connection) -> None:
     try:
-        run.predict(**QUESTION)  # type: ignore[arg-type]
+        run.predict(**QUERY)  # type: ignore[arg-type]
     except InputError as error:
         connection.send(str(error))
     else:

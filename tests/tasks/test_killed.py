@@ -43,7 +43,7 @@ PROGRAM = """
                 os.kill(os.getpid(), signal.SIGKILL)
 
     torch.set_num_threads(1)
-    options = RunOptions(Path(sys.argv[1]), torch.device("cpu"), resume=True, watchers=(Killer(),))
+    options = RunOptions(Path(sys.argv[1]), torch.device("cpu"), resume=True, callbacks=(Killer(),))
     run_experiment(LinkPrediction(EXPERIMENT, couples()), options)
 """
 

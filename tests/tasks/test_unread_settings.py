@@ -53,6 +53,10 @@ def test_settings_that_a_task_reads_are_accepted(task: str) -> None:
     check(task)
 
 
+def test_settings_of_a_group_that_is_switched_off_are_accepted() -> None:
+    check("out-of-sample", graph=GraphLayerSettings(layers=0, edge_dropout=0.3))
+
+
 @pytest.mark.parametrize(
     ("task", "changes", "name"),
     [
@@ -60,7 +64,7 @@ def test_settings_that_a_task_reads_are_accepted(task: str) -> None:
         ("relation-prediction", CLASSIFIER, "classifier.dropout = 0.5"),
         ("inductive-link-prediction", CLASSIFIER, "classifier.dropout = 0.5"),
         ("out-of-sample", CLASSIFIER, "classifier.dropout = 0.5"),
-        ("out-of-sample", {"graph": GraphLayerSettings(dropout=0.3)}, "graph.dropout = 0.3"),
+        ("out-of-sample", {"graph": GraphLayerSettings(layers=1)}, "graph.layers = 1"),
         ("node-classification", {"decoder": DecoderSettings("distmult")}, "decoder.kind = 'dist"),
         ("node-classification", {"walks": WalkSettings(steps=2)}, "walks.steps = 2"),
         (

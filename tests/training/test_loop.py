@@ -131,7 +131,7 @@ def test_a_metric_that_validation_does_not_give_is_an_error(tmp_path: Path) -> N
         run(made, tmp_path, validate=lambda: {"mrr": 0.5})
 
 
-def test_watchers_see_every_step_and_every_epoch(tmp_path: Path) -> None:
+def test_callbacks_see_every_step_and_every_epoch(tmp_path: Path) -> None:
     watch = Watch()
     progress, _ = run(trainer(epochs=2), tmp_path, watch=watch)
     assert watch.steps == [(epoch, done, 4) for epoch in (0, 1) for done in (1, 2, 3, 4)]

@@ -6,6 +6,7 @@ from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, changed_settings, default_settings
 
 OF_EVERY_TASK = "reading"  # how the files of its dataset are read
+SWITCHES = {"graph": "layers", "walks": "steps"}  # 0 switches a group off, whatever else is set
 
 
 def refuse_unread(
@@ -14,10 +15,15 @@ def refuse_unread(
     groups: Collection[str],  # of settings that the task reads, such as "training"
     metrics: Collection[str],  # that its validation computes
 ) -> None:
-    """Refuse a changed setting of another group, and a `training.metric` that is not computed."""
-    for name, value in changed_settings(experiment).items():
+    """Refuse a changed setting of another group, and a `training.metric` that is not computed.
+
+    The settings of a group that is switched off are accepted: a recipe may inherit them.
+    """
+    changed = changed_settings(experiment)
+    is_off = {group for group, switch in SWITCHES.items() if f"{group}.{switch}" not in changed}
+    for name, value in changed.items():
         group, dot, _ = name.rpartition(".")
-        if dot and group not in (*groups, OF_EVERY_TASK):
+        if dot and group not in {*groups, *is_off, OF_EVERY_TASK}:
             raise InputError(
                 f"{name} = {value!r} would do nothing: {experiment.task} does not read [{group}]; "
                 "leave it out"
