@@ -64,7 +64,6 @@ def test_settings_of_a_group_that_is_switched_off_are_accepted() -> None:
         ("relation-prediction", CLASSIFIER, "classifier.dropout = 0.5"),
         ("inductive-link-prediction", CLASSIFIER, "classifier.dropout = 0.5"),
         ("out-of-sample", CLASSIFIER, "classifier.dropout = 0.5"),
-        ("out-of-sample", {"graph": GraphLayerSettings(layers=1)}, "graph.layers = 1"),
         ("node-classification", {"decoder": DecoderSettings("distmult")}, "decoder.kind = 'dist"),
         ("node-classification", {"walks": WalkSettings(steps=2)}, "walks.steps = 2"),
         (
