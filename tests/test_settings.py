@@ -256,10 +256,22 @@ def test_a_record_takes_records_and_no_dicts() -> None:
 
 
 def test_a_folder_in_place_of_an_experiment_is_answered_with_what_to_write(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a folder, and an experiment is a TOML file; write"):
+    with pytest.raises(
+        InputError,
+        match=r"is a folder, and an experiment is a TOML file; to train on these facts write",
+    ):
         load_experiment(str(tmp_path))
 
 
 def test_a_whole_number_larger_than_any_float_is_refused() -> None:
     with pytest.raises(InputError, match="is larger than any float"):
         load_experiment("countries", [f"training.learning_rate=1{'0' * 400}"])
+
+
+def test_a_data_file_in_place_of_an_experiment_is_answered_with_what_to_write(
+    tmp_path: Path,
+) -> None:
+    graph = tmp_path / "graph.tsv"
+    graph.write_text("a\tlikes\tb\n")
+    with pytest.raises(InputError, match=r"is a TOML file; .* mine.toml .* dataset = .*graph.tsv"):
+        load_experiment(str(graph))

@@ -129,10 +129,7 @@ def find_recipe(name: str) -> Recipe:
     """The experiment of this name that comes with nodepiece."""
     known = recipes()
     if name not in known and Path(name).is_dir():
-        raise InputError(
-            f"{name} is a folder, and an experiment is a TOML file; write into mine.toml the lines "
-            f'dataset = {json.dumps(name)} and extends = "countries", and give that file'
-        )
+        raise _not_an_experiment(name, "a folder")
     if name not in known:
         near = get_close_matches(name, known, n=3)
         hint = (
@@ -151,14 +148,25 @@ def merge(below: Table, above: Table) -> Table:
     return merged
 
 
+def _not_an_experiment(source: str, what: str) -> InputError:
+    """For who gives a graph where an experiment is asked for."""
+    return InputError(
+        f"{source} is {what}, and an experiment is a TOML file; to train on these facts write into "
+        f'mine.toml the lines dataset = {json.dumps(source)} and extends = "countries", and give '
+        "that file"
+    )
+
+
 def _read_file(path: Path) -> Table:
     try:
         return current_settings(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if path.suffix != ".toml":
+            raise _not_an_experiment(str(path), "not in TOML") from error
+        if isinstance(error, UnicodeDecodeError):
+            raise InputError(f"{path} is not UTF-8 text") from error
         raise InputError(f"{path} is not valid TOML: {error}") from error
     except FileNotFoundError as error:
         raise InputError(f"there is no experiment file {path}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text") from error
     except OSError as error:
         raise InputError(f"cannot read the experiment {path}: {error.strerror}") from error

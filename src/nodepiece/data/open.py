@@ -42,14 +42,13 @@ def open_dataset(
 ) -> Dataset:
     """Read a split dataset; `data` is searched before the usual places.
 
-    A path that exists wins over a name. `options` say how to read files, and are refused for what
-    has a layout of its own.
+    `options` say how to read files, and are refused for what has a layout of its own.
     """
-    if is_ogb_folder(Path(source)):
+    if is_path(source, data):
+        if not is_ogb_folder(Path(source)):
+            return read_dataset(source, options=options)
         refuse_options(source, options)
         return read_ogb_dataset(dataset_name(source), ogb_files(Path(source)))
-    if Path(source).exists():
-        return read_dataset(source, options=options)
     check_known(source)
     refuse_options(source, options)
     return load_countries() if source == EMBEDDED else load_benchmark(source, data)
@@ -62,11 +61,8 @@ def open_inductive(
     keep_unseen_relations: bool = False,
     options: ReadOptions = DETECT_EVERYTHING,
 ) -> InductiveDataset:
-    """A graph to learn from and another one, or the same, to evaluate on.
-
-    A path that exists wins over a name.
-    """
-    if Path(source).exists():
+    """A graph to learn from and another one, or the same, to evaluate on."""
+    if is_path(source, data):
         return read_inductive(
             Path(source), keep_unseen_relations=keep_unseen_relations, options=options
         )
@@ -80,8 +76,8 @@ def open_inductive(
 def open_labelled(
     source: str, *, data: Path | None = None, options: ReadOptions = DETECT_EVERYTHING
 ) -> LabelledGraph:
-    """A graph with classes of some of its nodes; a path wins over a name."""
-    if Path(source).is_dir():
+    """A graph with classes of some of its nodes."""
+    if is_path(source, data) and Path(source).is_dir():
         return read_labelled_folder(Path(source), options=options)
     check_known(source)
     refuse_options(source, options)
@@ -93,14 +89,14 @@ def open_labelled(
 def open_out_of_sample(
     source: str, *, data: Path | None = None, options: ReadOptions = DETECT_EVERYTHING
 ) -> OutOfSampleDataset:
-    """A graph and nodes that arrive later; a path wins over a name.
+    """A graph and nodes that arrive later.
 
     A dataset for transductive link prediction is split by the paper's recipe, the same way every
     time: with 5 % of the nodes for valid, 5 % for test, and seed 0.
     """
-    folder = Path(source)
-    if folder.is_dir() and (folder / f"{EVALUATION_SPLITS[0]}.json").is_file():
-        return read_out_of_sample(folder, options=options)
+    is_split = (Path(source) / f"{EVALUATION_SPLITS[0]}.json").is_file()
+    if is_path(source, data) and is_split:
+        return read_out_of_sample(Path(source), options=options)
     if source in BENCHMARKS and BENCHMARKS[source].task == OUT_OF_SAMPLE:
         refuse_options(source, options)
         return load_out_of_sample(source, data)
@@ -123,11 +119,9 @@ def open_negatives(
 def open_graph(
     source: str, *, options: ReadOptions, data: Path | None
 ) -> tuple[KnowledgeGraph, list[str]]:
-    """The graph to learn from, and what there is to say of its reading to who knows `source`.
-
-    A path that exists wins over a name.
-    """
-    if is_ogb_folder(Path(source)):
+    """The graph to learn from, and what there is to say of its reading to who knows `source`."""
+    is_given_by_path = is_path(source, data)
+    if is_given_by_path and is_ogb_folder(Path(source)):
         refuse_options(source, options)
         graph = read_ogb_training_graph(ogb_files(Path(source)))
         return graph, [f"{graph.num_triples:,} facts in the layout of OGB"]
@@ -135,7 +129,7 @@ def open_graph(
         refuse_options(source, options)
         graph = read_mapped_graph(source)
         return graph, [f"{graph.num_triples:,} facts by ids, mapped"]
-    if source == STANDARD_INPUT or Path(source).exists():
+    if source == STANDARD_INPUT or is_given_by_path:
         graph, report = read_graph_with_report(source, options=options)
         first, *others = report.sentences()
         return graph, [first.removeprefix(f"{report.source}: "), *others]
@@ -153,6 +147,24 @@ def refuse_options(source: str, options: ReadOptions) -> None:
             f"{source} is a known dataset, and the options for reading a file do not go with it; "
             f"leave out {', '.join(given)}"
         )
+
+
+def is_path(source: str, data: Path | None) -> bool:
+    """Whether a file or folder is meant, and not a known dataset; refused where both exist.
+
+    With `data`, the folder of known datasets, a bare name is that of a dataset.
+    """
+    if not Path(source).exists():
+        return False
+    if source not in (EMBEDDED, *BENCHMARKS):
+        return True
+    if data is not None:
+        return False
+    kind = "folder" if Path(source).is_dir() else "file"
+    raise InputError(
+        f"{source} is a {kind} here and also the name of a known dataset; write ./{source} for "
+        f"the {kind}, or say with --data DIR where the dataset is"
+    )
 
 
 def check_known(source: str) -> None:
