@@ -2,6 +2,7 @@
 # make test   makes .venv, installs, runs all tests
 # make test-orders   all tests in three random orders, two processes side by side
 # make fuzz   10,000 generated bad inputs: only results or one-sentence refusals (make fuzz SEED=1)
+# make crash  200 processes killed at random instants: the old or the new state, complete (make crash SEED=1)
 # make mutants   plants 60 small faults into each of six packages and counts those that tests find (an hour)
 # make lint   format and style (ruff), types (mypy --strict)
 # make bench  the measurements of results/, here and now
@@ -13,7 +14,7 @@ ifneq ($(wildcard ../shared/data/SHA256SUMS),)
 export NODEPIECE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-orders fuzz mutants lint bench clean
+.PHONY: demo test test-orders fuzz crash mutants lint bench clean
 
 demo: .venv/installed
 	$(BIN)/nodepiece demo
@@ -27,6 +28,9 @@ test-orders: .venv/installed-dev
 SEED ?= 0
 fuzz: .venv/installed-dev
 	$(BIN)/python -m tests.fuzz --seed $(SEED) --inputs 10000
+
+crash: .venv/installed-dev
+	$(BIN)/python -m tests.crash --seed $(SEED) --kills 200
 
 mutants: .venv/installed-dev
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutants]'

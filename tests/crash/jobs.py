@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from tests.tasks.couples import couples
 
-from nodepiece.inference import live_store
+from nodepiece.inference import graph_updates
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import update_run
 from nodepiece.settings import Experiment
@@ -54,14 +54,14 @@ class Train:
 
 @dataclass(frozen=True)
 class Update:
-    """Six batches: batch n adds "new n" and removes "new n - 1"; every fourth time a new base."""
+    """Six batches: batch n adds "new n" and removes "new n - 1"; compacted after four."""
 
     folder: Path
 
     def run(self) -> None:
-        live_store.FOLD_AFTER = 4
+        graph_updates.COMPACT_AFTER = 4
         run = load_links(self.folder)
-        last = 0 if run.live is None else run.live.state.number
+        last = 0 if run.updates is None else run.updates.state.number
         for number in range(last + 1, last + 7):
             gone = [f"new {number - 1}"] if number > 1 else []
             update_run(run, add=[(f"new {number}", "lives in", "town 1")], remove_nodes=gone)
