@@ -97,10 +97,14 @@ def test_of_a_folder_it_reads_the_training_part(nodepiece: Nodepiece, facts: Pat
     assert load_tokens(Path("out")).num_nodes == 5
 
 
-def test_a_path_wins_over_the_name_of_a_dataset(nodepiece: Nodepiece, facts: Path) -> None:
+def test_a_file_with_the_name_of_a_known_dataset_is_given_with_its_folder(
+    nodepiece: Nodepiece, facts: Path
+) -> None:
     Path("countries").write_text(facts.read_text())
 
-    assert nodepiece("tokenize", "countries", "-o", "out", *SMALL).status == 0
+    refused = nodepiece("tokenize", "countries", "-o", "out", *SMALL)
+    assert (refused.status, "write ./countries for the file" in refused.err) == (2, True)
+    assert nodepiece("tokenize", "./countries", "-o", "out", *SMALL).status == 0
     assert load_tokens(Path("out")).num_nodes == 5
 
 
