@@ -18,7 +18,7 @@ from scripts.measured import ROOT
 
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, to_literal
-from nodepiece.tasks.registry import TASKS
+from nodepiece.tasks.registry import TASKS, task_record
 from nodepiece.tasks.unread_settings import OF_EVERY_TASK
 
 PAGE = ROOT / "docs" / "settings.md"
@@ -108,7 +108,9 @@ def values_of(record: Any, key: "Field[Any]", group: str) -> str:
 def choices(record: Any, name: str) -> str:
     """The names, or the examples, in the message that refuses another one."""
     try:
-        replace(record, **{name: "?"})
+        changed = replace(record, **{name: "?"})
+        if isinstance(changed, Experiment):
+            task_record(changed)
     except InputError as error:
         if found := re.search(r"one of (.*)", str(error)):
             return ", ".join(f"`{choice}`" for choice in found[1].split(", "))

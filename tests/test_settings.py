@@ -181,7 +181,6 @@ def test_the_last_of_two_overrides_wins() -> None:
         ('dataset = "x"\n[tokenizer]\nmix = 1', "tokenizer.mix must be"),
         ('dataset = "x"\n[tokenizer]\nmix = {random = "1"}', "tokenizer.mix.random must be float"),
         ('dataset = "x"\n[decoder]\nnode_norm = 1', "decoder.node_norm must be bool"),
-        ('dataset = "x"\ntask = "guessing"', "link-prediction, relation-prediction"),
         ('dataset = "x"\n[training]\nepochs = 0', "epochs must be at least 1"),
         ('extends = "nothing"', "nothing is neither a TOML file nor a known experiment"),
         ('extends = "mine.toml"', "extends itself"),

@@ -2,33 +2,47 @@
 
 import inspect
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 import torch
 from tests.tasks.couples import couples, experiment
 
-from nodepiece import settings
+from nodepiece.errors import InputError
 from nodepiece.inference.run import RUNS
+from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.registry import TASKS
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
+from nodepiece.tasks.train import train_experiment
 
 
-def test_every_task_of_the_settings_can_be_run_and_asked() -> None:
-    assert set(settings.TASKS) == set(TASKS) == set(RUNS)
+@pytest.mark.parametrize("name", TASKS)
+def test_the_record_of_a_task_names_it_a_run_and_groups_of_settings(name: str) -> None:
+    record = TASKS[name]
+    assert record.name == name
+    assert record.run in RUNS
+    assert set(record.reads) <= {field.name for field in fields(Experiment)}
+
+
+def test_a_task_that_is_not_in_the_registry_is_refused(tmp_path: Path) -> None:
+    sentence = "task = 'guessing' is not known; it is one of link-prediction, relation-prediction"
+    with pytest.raises(InputError, match=sentence):
+        train_experiment(replace(experiment(), task="guessing"), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_does_what_the_runner_asks_for(name: str) -> None:
     asked = {key for key, value in vars(Task).items() if not key.startswith("_")}
-    its_fields = {field.name for field in fields(TASKS[name])}  # type: ignore[arg-type]
-    assert all(hasattr(TASKS[name], key) or key in its_fields for key in asked)
+    task = TASKS[name].task
+    its_fields = {field.name for field in fields(task)}  # type: ignore[arg-type]
+    assert all(hasattr(task, key) or key in its_fields for key in asked)
     for key in asked - {"experiment", "graph"}:
         wanted = list(inspect.signature(getattr(Task, key)).parameters)
-        assert list(inspect.signature(getattr(TASKS[name], key)).parameters) == wanted
+        assert list(inspect.signature(getattr(task, key)).parameters) == wanted
 
 
 # Written down when the runner served link prediction alone; with negatives, when a node that occurs

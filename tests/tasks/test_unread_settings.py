@@ -19,7 +19,7 @@ from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.node_classification import NodeClassification
-from nodepiece.tasks.registry import TASKS
+from nodepiece.tasks.registry import TASKS, check_task
 from nodepiece.tasks.task import Task
 from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tokenizer.tokens import tokenize
@@ -45,7 +45,7 @@ CLASSIFIER = {"classifier": ClassifierSettings(dropout=0.5)}
 
 
 def check(task: str, **changes: Any) -> None:
-    OPENED[task](replace(EXPERIMENTS[task], **changes)).check()
+    check_task(OPENED[task](replace(EXPERIMENTS[task], **changes)))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -96,11 +96,10 @@ def test_every_metric_that_a_task_accepts_is_computed_in_validation(task: str) -
     rng = np.random.default_rng(0)
     vocabulary = fit_vocabulary(opened.graph, opened.experiment.tokenizer, rng=rng)
     model = opened.build_model(tokenize(opened.graph, vocabulary, rng=rng))
-    assert set(opened.metrics) <= set(opened.validate(model))
+    assert set(TASKS[task].metrics) <= set(opened.validate(model))
 
 
 @pytest.mark.parametrize("name", experiment_names())
 def test_an_experiment_that_comes_along_has_no_setting_that_its_task_ignores(name: str) -> None:
     chosen = load_experiment(name)
-    task = TASKS[chosen.task]
-    refuse_unread(chosen, groups=task.reads, metrics=task.metrics)
+    refuse_unread(chosen, TASKS[chosen.task])

@@ -94,14 +94,15 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "Subjec
     from nodepiece.recipes import experiment_names
     from nodepiece.settings import Experiment, load_experiment, with_overrides
     from nodepiece.tasks.plan import LINK_TASKS, Sizes, assumed_subject, read_subject
-    from nodepiece.tasks.registry import task_class
+    from nodepiece.tasks.registry import task_record
 
     if source in experiment_names() or Path(source).suffix == ".toml":
         experiment = load_experiment(source, overrides)
     else:
         experiment = with_overrides(Experiment(name="plan", dataset=source), overrides)
+    record = task_record(experiment)
     try:
-        task = task_class(experiment).open(experiment, data)
+        task = record.task.open(experiment, data)
     except InputError:
         known = BENCHMARKS.get(experiment.dataset)
         if not known or not known.num_nodes or not {"train", "test"} <= set(known.sizes):

@@ -131,20 +131,13 @@ def train(
         log(sentence)
 
 
-FACTS = "--head X --relation R"
-QUERIES = {  # what a run of each task is asked with
-    "link-prediction": FACTS,
-    "relation-prediction": "--head X --tail Y",
-    "inductive-link-prediction": FACTS,
-    "node-classification": "--node X",
-    "out-of-sample": FACTS,
-}
-
-
 def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
-    seconds, query = metrics["seconds"], QUERIES[metrics["task"]]
-    if metrics["task"] == "out-of-sample" and metrics["vocabulary"]["anchors"]:
-        query += " --facts new.tsv"  # which a vector for every node cannot answer
+    from nodepiece.tasks.registry import TASKS
+
+    seconds, task = metrics["seconds"], TASKS[metrics["task"]]
+    query = task.example_query
+    if task.new_facts and metrics["vocabulary"]["anchors"]:
+        query += f" {task.new_facts}"  # which a vector for every node cannot answer
     scores = "no test facts, so it was not evaluated"
     if metrics["split"] is not None:
         shown = [f"{SHARES[key]} {metrics[key]:.4f}" for key in SHARES if key in metrics]

@@ -15,7 +15,7 @@ from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_files import OpenedFiles
 from nodepiece.inference.opened_run import Address, Opened, Prediction, Run
 from nodepiece.settings import Experiment, with_overrides
-from nodepiece.tasks.registry import task_class
+from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.runner import load_trained
 from nodepiece.tasks.train import choose_device, train_experiment
@@ -23,12 +23,10 @@ from nodepiece.tokenizer.changing_graph import NamedFact
 
 __all__ = ["RUNS", "Prediction", "Run", "load", "train"]
 
-RUNS: dict[str, Callable[..., Run]] = {  # what a run of each task answers with
-    "link-prediction": LinkRun,
-    "relation-prediction": LinkRun,
-    "inductive-link-prediction": InductiveRun,
-    "node-classification": ClassRun,
-    "out-of-sample": LinkRun,
+RUNS: dict[str, Callable[..., Run]] = {  # by what a run answers: `TaskRecord.run`
+    "links": LinkRun,
+    "any-graph": InductiveRun,
+    "classes": ClassRun,
 }
 
 
@@ -50,9 +48,10 @@ def _open(files: OpenedFiles, overrides: tuple[str, ...]) -> Run:
         raise InputError(
             f"{trained[0]} would change what was trained; only evaluation.* can be set"
         )
-    task = task_class(experiment).read(experiment, files.folder)
+    record = task_record(experiment)
+    task = record.task.read(experiment, files.folder)
     model, table = load_trained(task, files.folder)
-    return RUNS[experiment.task](Opened(files, table, overrides), task, model)
+    return RUNS[record.run](Opened(files, table, overrides), task, model)
 
 
 def reopen(address: Address, facts: tuple[NamedFact, ...] = ()) -> Run:

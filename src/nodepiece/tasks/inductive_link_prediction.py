@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_evaluator import InductiveEvaluator
 from nodepiece.tasks.link_prediction import check_validation, describe_dataset, is_same_dataset
 from nodepiece.tasks.run_folder import read_facts, write_facts
-from nodepiece.tasks.unread_settings import refuse_unread
+from nodepiece.tasks.task import TaskRecord
 from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.inductive import inductive_trainer
@@ -41,17 +41,6 @@ BASELINE_WORK = 2 * 10**9  # queries times edges: some minutes of walking, unask
 @dataclass(frozen=True, eq=False)
 class InductiveLinkPrediction:
     """An experiment and two graphs."""
-
-    reads: ClassVar[tuple[str, ...]] = (
-        "tokenizer",
-        "encoder",
-        "graph",
-        "decoder",
-        "walks",
-        "training",
-        "evaluation",
-    )
-    metrics: ClassVar[tuple[str, ...]] = RANK_METRICS
 
     experiment: Experiment
     dataset: InductiveDataset
@@ -92,7 +81,6 @@ class InductiveLinkPrediction:
         return "; ".join(sentences)
 
     def check(self) -> None:
-        refuse_unread(self.experiment, groups=self.reads, metrics=self.metrics)
         check_validation(self.experiment, self.inference)
         check_settings(self.experiment)
         check_choice(self.experiment, self.dataset.name, len(self.inference.valid))
@@ -234,3 +222,14 @@ def check_settings(experiment: Experiment) -> None:
     ):
         if is_wrong:
             raise InputError(f"inductive link prediction: {sentence}")
+
+
+INDUCTIVE_LINK_PREDICTION = TaskRecord(
+    name="inductive-link-prediction",
+    description="missing heads and tails in a graph of nodes that training did not see",
+    task=InductiveLinkPrediction,
+    run="any-graph",
+    example_query="--head X --relation R",
+    reads=("tokenizer", "encoder", "graph", "decoder", "walks", "training", "evaluation"),
+    metrics=RANK_METRICS,
+)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,8 +23,8 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.run_folder import read_facts, write_facts
+from nodepiece.tasks.task import TaskRecord
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
-from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.links import link_trainer
@@ -36,17 +36,6 @@ from nodepiece.training.trainer import Trainer
 @dataclass(frozen=True, eq=False)
 class LinkPrediction:
     """The task of both names; `experiment.task` says which."""
-
-    reads: ClassVar[tuple[str, ...]] = (
-        "tokenizer",
-        "encoder",
-        "graph",
-        "decoder",
-        "walks",
-        "training",
-        "evaluation",
-    )
-    metrics: ClassVar[tuple[str, ...]] = RANK_METRICS
 
     experiment: Experiment
     dataset: Dataset
@@ -77,7 +66,6 @@ class LinkPrediction:
         return describe_dataset(self.dataset)
 
     def check(self) -> None:
-        refuse_unread(self.experiment, groups=self.reads, metrics=self.metrics)
         check_validation(self.experiment, self.dataset)
         refuse_settings_of_others(self.experiment)
         check_layers(self.experiment)
@@ -209,3 +197,20 @@ def check_layers(experiment: Experiment) -> None:
 
 def is_same_dataset(one: Dataset, other: Dataset) -> bool:
     return all(np.array_equal(one.part(split), other.part(split)) for split in SPLITS)
+
+
+LINK_PREDICTION = TaskRecord(
+    name="link-prediction",
+    description="the missing head or tail of a fact, in the graph of training",
+    task=LinkPrediction,
+    run="links",
+    example_query="--head X --relation R",
+    reads=("tokenizer", "encoder", "graph", "decoder", "walks", "training", "evaluation"),
+    metrics=RANK_METRICS,
+)
+RELATION_PREDICTION = replace(
+    LINK_PREDICTION,
+    name="relation-prediction",
+    description="the missing relation between two nodes of the graph of training",
+    example_query="--head X --tail Y",
+)

@@ -6,7 +6,7 @@ The graph is seen whole; the labels of the training nodes, or of a random share 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,8 +23,8 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.label_folder import read_label_folder, write_label_folder
 from nodepiece.tasks.run_folder import read_facts, write_facts
+from nodepiece.tasks.task import TaskRecord
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
-from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.classes import class_trainer
 from nodepiece.training.loop import Metrics
@@ -35,9 +35,6 @@ from nodepiece.training.trainer import Trainer
 @dataclass(frozen=True, eq=False)
 class NodeClassification:
     """An experiment and a labelled graph; of its training labels those that are learned from."""
-
-    reads: ClassVar[tuple[str, ...]] = ("tokenizer", "encoder", "graph", "classifier", "training")
-    metrics: ClassVar[tuple[str, ...]] = CLASS_METRICS
 
     experiment: Experiment
     dataset: LabelledGraph
@@ -72,7 +69,6 @@ class NodeClassification:
         )
 
     def check(self) -> None:
-        refuse_unread(self.experiment, groups=self.reads, metrics=self.metrics)
         check_settings(self.experiment)
         name, training = self.dataset.name, self.experiment.training
         if not len(self.dataset.labels["train"].nodes):
@@ -235,3 +231,14 @@ def check_settings(experiment: Experiment) -> None:
     ):
         if is_wrong:
             raise InputError(f"node classification: {sentence}")
+
+
+NODE_CLASSIFICATION = TaskRecord(
+    name="node-classification",
+    description="the classes of nodes, learned from nodes whose classes are known",
+    task=NodeClassification,
+    run="classes",
+    example_query="--node X",
+    reads=("tokenizer", "encoder", "graph", "classifier", "training"),
+    metrics=CLASS_METRICS,
+)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -30,8 +30,8 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.out_of_sample_evaluator import OutOfSampleEvaluator
 from nodepiece.tasks.run_folder import damaged, read_facts, write_facts
+from nodepiece.tasks.task import TaskRecord
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
-from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
 from nodepiece.training.links import fact_batches, link_trainer, query_batches
@@ -55,16 +55,6 @@ class OutOfSampleModel(LinkModel):
 @dataclass(frozen=True, eq=False)
 class OutOfSample:
     """The task; its graph is what is seen."""
-
-    reads: ClassVar[tuple[str, ...]] = (
-        "tokenizer",
-        "encoder",
-        "decoder",
-        "walks",
-        "training",
-        "evaluation",
-    )
-    metrics: ClassVar[tuple[str, ...]] = RANK_METRICS
 
     experiment: Experiment
     name: str
@@ -106,7 +96,6 @@ class OutOfSample:
 
     def check(self) -> None:
         check_settings(self.experiment)
-        refuse_unread(self.experiment, groups=self.reads, metrics=self.metrics)
         if self.experiment.training.validate_every and not self.unseen["valid"].num_edges:
             raise InputError(
                 f"dataset {self.name} has no unseen nodes for validation; set "
@@ -281,3 +270,15 @@ def check_settings(experiment: Experiment) -> None:
     ):
         if is_wrong:
             raise InputError(f"out-of-sample link prediction: {sentence}")
+
+
+OUT_OF_SAMPLE = TaskRecord(
+    name="out-of-sample",
+    description="missing facts of nodes that are added to the graph after training",
+    task=OutOfSample,
+    run="links",
+    example_query="--head X --relation R",
+    reads=("tokenizer", "encoder", "decoder", "walks", "training", "evaluation"),
+    metrics=RANK_METRICS,
+    new_facts="--facts new.tsv",
+)

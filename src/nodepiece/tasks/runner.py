@@ -17,6 +17,7 @@ from nodepiece.encoders.parameters import num_parameters
 from nodepiece.errors import InputError
 from nodepiece.evaluation.report import Report
 from nodepiece.files import write_json
+from nodepiece.tasks.registry import check_task
 from nodepiece.tasks.run_folder import (
     CHECKPOINT,
     CONFIG,
@@ -74,7 +75,7 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
     several processes, which must all see the folder, the first one writes.
     """
     stop_spinning()
-    task.check()
+    check_task(task)
     processes = current_processes()
     with writing_run(options.folder) if processes.is_first else nullcontext():
         start = perf_counter()

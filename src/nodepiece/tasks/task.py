@@ -1,8 +1,9 @@
 """What an experiment of any kind must be able to do, so that one runner serves them all."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
 from torch import nn
@@ -20,9 +21,6 @@ Model = TypeVar("Model", bound=nn.Module)
 
 class Task(Protocol[Model]):
     """An experiment and its data, opened. The runner asks in the order of the methods below."""
-
-    reads: ClassVar[tuple[str, ...]]  # the groups of settings that matter, such as "training"
-    metrics: ClassVar[tuple[str, ...]]  # that `validate` computes
 
     @classmethod
     def open(cls, experiment: Experiment, data: Path | None) -> Self:
@@ -78,3 +76,17 @@ class Task(Protocol[Model]):
 
     def remarks(self) -> dict[str, Any]:
         """What else metrics.json should say of the data."""
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """A task, and all that is said of it elsewhere: an entry of `tasks/registry.py`."""
+
+    name: str  # as an experiment calls it
+    description: str  # half a sentence
+    task: type[Task[Any]]
+    run: str  # what a finished run answers: a name in RUNS of `inference/run.py`
+    example_query: str  # options of `nodepiece predict`
+    reads: tuple[str, ...]  # the groups of settings that matter, such as "training"
+    metrics: tuple[str, ...]  # that `validate` computes: values of `training.metric`
+    new_facts: str = ""  # more options, for runs whose encoder knows new nodes by their facts

@@ -10,7 +10,7 @@ import torch
 
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment
-from nodepiece.tasks.registry import task_class
+from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.tasks.run_place import check_place
 from nodepiece.tasks.runner import RunOptions, run_experiment
@@ -40,12 +40,12 @@ def train_experiment(
         settings, source, overrides = experiment, folder / CONFIG, ()
     else:
         settings, source = load_experiment(experiment, overrides), Path(experiment)
-    chosen = choose_device(device)
+    record, chosen = task_record(settings), choose_device(device)
     with process_group(chosen) as processes:
         log = log if processes.is_first else _log_nothing
         if processes.is_first:  # which makes the folder; the others would meet it half-way
             check_place(folder, resume=resume, overwrite=overwrite)
-        task = task_class(settings).open(settings, data)
+        task = record.task.open(settings, data)
         log(task.describe())
         command = command_line(source, folder, overrides=overrides, device=chosen.type, data=data)
         options = RunOptions(
