@@ -64,12 +64,14 @@ class InductiveModel(nn.Module):
         if counts.anchors_per_node:
             raise InputError("anchors belong to one graph; set tokenizer.anchors_per_node = 0")
         self.num_known = counts.num_relations // 2
-        self.decoder = DECODERS[decoder.kind]
-        if self.decoder.relation_dim(encoder.dim) != encoder.dim:
+        self.formula = DECODERS[decoder.kind]
+        if self.formula.relation_dim(encoder.dim) != encoder.dim:
             raise InputError(f"the decoder {decoder.kind} does not go with relation pieces")
         self.tables = PieceTables(counts, encoder.dim, generator=generator)
-        if not decoder.kind.startswith("rotate") and graph.composition != "rotate":
+        if self.formula.relation_start == "xavier" and graph.composition != "rotate":
             nn.init.xavier_uniform_(self.tables.relations, generator=generator)
+        make_weights = self.formula.make_weights
+        self.decoder_weights = make_weights(encoder.dim, generator) if make_weights else None
         self.encoder = make_encoder(counts, encoder, generator=generator)
         self.layers = CompGCN(encoder.dim, graph, generator=generator) if graph.layers else None
         self.node_norm = nn.BatchNorm1d(encoder.dim) if decoder.node_norm else None
@@ -79,6 +81,11 @@ class InductiveModel(nn.Module):
         self.unit_relations = decoder.unit_relations
         use_generator(self, generator)
         self.training_view: GraphView | None = None  # what a trainer looks at
+
+    @property
+    def decoder(self) -> Decoder:
+        """The scoring function, with its weights if it has some."""
+        return self.formula.with_weights(self.decoder_weights)
 
     def view(self, graph: KnowledgeGraph, table: TokenTable) -> GraphView:
         """What `encode` needs of a graph, on the device of the model."""

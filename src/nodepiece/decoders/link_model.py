@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.decoders.triple_scores import DECODERS, Decoder
 from nodepiece.decoders.walk_graph import QueryEdges
 from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.encoders.complex_numbers import to_unit_modulus
@@ -64,18 +64,19 @@ class LinkModel(nn.Module):
     ) -> None:
         super().__init__()
         dim = nodes.embedding_dim
-        self.nodes, self.decoder = nodes, DECODERS[decoder.kind]
+        self.nodes, self.formula = nodes, DECODERS[decoder.kind]
         self.num_nodes, self.num_relations = nodes.num_embeddings, num_relations
-        relation_dim = self.decoder.relation_dim(dim)
+        relation_dim = self.formula.relation_dim(dim)
         if isinstance(nodes, NodePieceEmbedding) and relation_dim == dim:
             self.own_relations = None
         else:
             self.own_relations = phases(num_relations, relation_dim, generator=generator)
-        self.has_phases = decoder.kind.startswith("rotate")  # they are for rotations alone
-        if not self.has_phases:
+        if self.formula.relation_start == "xavier":
             nn.init.xavier_uniform_(self.relation_vectors(), generator=generator)
         if decoder.start_range:
             self._start_in(decoder.start_range, generator)
+        make_weights = self.formula.make_weights
+        self.decoder_weights = make_weights(dim, generator) if make_weights else None
         self.layers = nn.ModuleList(
             GraphLayer(dim, graph, generator=generator) for _ in range(graph.layers)
         )
@@ -91,6 +92,11 @@ class LinkModel(nn.Module):
         self.unit_relations = decoder.unit_relations
         use_generator(self, generator)
 
+    @property
+    def decoder(self) -> Decoder:
+        """The scoring function, with its weights if it has some."""
+        return self.formula.with_weights(self.decoder_weights)
+
     def relation_vectors(self) -> Tensor:
         """(num_relations, relation_dim)."""
         if isinstance(self.nodes, NodePieceEmbedding) and self.own_relations is None:
@@ -101,7 +107,7 @@ class LinkModel(nn.Module):
         """How OGB's models start; rotations keep their uniform angles."""
         nodes = self.nodes
         tables = [nodes.vectors if isinstance(nodes, LookupEmbedding) else nodes.tables.anchors]
-        if not self.has_phases:
+        if self.formula.relation_start == "xavier":
             tables.append(cast(nn.Parameter, self.relation_vectors()))
         for table in tables:
             nn.init.uniform_(table, -largest, largest, generator=generator)

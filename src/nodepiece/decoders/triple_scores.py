@@ -6,11 +6,12 @@ of the inverse relation, so there is no second set of formulas for them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from nodepiece.decoders.pairwise_distances import in_chunks, negative_distances
@@ -24,12 +25,17 @@ from nodepiece.encoders.complex_numbers import (
 from nodepiece.encoders.composition import complex_product as rotated
 from nodepiece.errors import InputError
 
-Score = Callable[[Tensor, Tensor, Tensor], Tensor]
+Score = Callable[..., Tensor]  # of three tensors; with weights, they are the first argument
+MakeWeights = Callable[[int, torch.Generator], nn.Module]  # from dim, and a source of randomness
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """One scoring function and its two fast forms, which agree with it."""
+    """One scoring function and its two fast forms, which agree with it.
+
+    A decoder may have weights of its own (the core tensor of TuckER, the filters of ConvE):
+    `make_weights` makes a module of them, and the three functions get it as their first argument.
+    """
 
     score: Score  # head, relation, tail: (..., dim), (..., relation_dim), (..., dim) -> (...)
     # head, relation, nodes: (batch, dim), (batch, relation_dim), (num_nodes, dim)
@@ -39,17 +45,26 @@ class Decoder:
     is_distance: bool  # scores are 0 or less
     num_parts: int = 1  # dim must be a multiple of it
     relation_parts: int = 1  # a relation has this many vectors of size dim
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether vectors are complex numbers, real halves first."""
-        return self.num_parts == 2
+    is_complex: bool = False  # whether vectors are complex numbers, real halves first
+    relation_start: Literal["xavier", "phases"] = "xavier"  # phases: rotations by uniform angles
+    make_weights: MakeWeights | None = None  # None: a formula without weights
 
     def relation_dim(self, dim: int) -> int:
         """The size of a relation vector where nodes have `dim` numbers."""
         if dim < 1 or dim % self.num_parts:
             raise InputError(f"dim is {dim}; this decoder needs a multiple of {self.num_parts}")
         return dim * self.relation_parts
+
+    def with_weights(self, weights: nn.Module | None) -> "Decoder":
+        """The decoder as functions of three tensors, whether or not it has weights."""
+        if weights is None:
+            return self
+        return replace(
+            self,
+            score=partial(self.score, weights),
+            score_all_tails=partial(self.score_all_tails, weights),
+            score_all_relations=partial(self.score_all_relations, weights),
+        )
 
     def __reduce__(self) -> tuple[Any, ...] | str:
         """Pickled by its name in DECODERS, where it has one: a lambda cannot be."""
@@ -159,20 +174,28 @@ def _rotate_all_relations(head: Tensor, tail: Tensor, relations: Tensor) -> Tens
     return -safe_root(squared_lengths[:, None] - 2 * products)
 
 
-def _all_tails_in_chunks(score: Score) -> Score:
-    def score_all_tails(head: Tensor, relation: Tensor, nodes: Tensor) -> Tensor:
+def all_tails_in_chunks(score: Score) -> Score:
+    """`score_all_tails` by a formula without a faster form, in chunks of nodes."""
+
+    def score_all_tails(*tensors: Any) -> Tensor:
+        *weights, head, relation, nodes = tensors
+
         def score_chunk(chunk: Tensor) -> Tensor:
-            return score(head[:, None], relation[:, None], chunk)
+            return score(*weights, head[:, None], relation[:, None], chunk)
 
         return in_chunks(score_chunk, nodes, cells_each=head.numel())
 
     return score_all_tails
 
 
-def _all_relations_in_chunks(score: Score) -> Score:
-    def score_all_relations(head: Tensor, tail: Tensor, relations: Tensor) -> Tensor:
+def all_relations_in_chunks(score: Score) -> Score:
+    """`score_all_relations` by a formula without a faster form, in chunks of relations."""
+
+    def score_all_relations(*tensors: Any) -> Tensor:
+        *weights, head, tail, relations = tensors
+
         def score_chunk(chunk: Tensor) -> Tensor:
-            return score(head[:, None], chunk, tail[:, None])
+            return score(*weights, head[:, None], chunk, tail[:, None])
 
         return in_chunks(score_chunk, relations, cells_each=head.numel())
 
@@ -192,8 +215,8 @@ DECODERS: dict[str, Decoder] = {
     ),
     "transe-l1": Decoder(
         transe_l1,
-        _all_tails_in_chunks(transe_l1),
-        _all_relations_in_chunks(transe_l1),
+        all_tails_in_chunks(transe_l1),
+        all_relations_in_chunks(transe_l1),
         is_distance=True,
     ),
     "distmult": Decoder(
@@ -208,6 +231,7 @@ DECODERS: dict[str, Decoder] = {
         lambda head, tail, relations: multiply(conjugate(head), tail) @ relations.T,
         is_distance=False,
         num_parts=2,
+        is_complex=True,
     ),
     "rotate": Decoder(
         rotate,
@@ -217,25 +241,31 @@ DECODERS: dict[str, Decoder] = {
         _rotate_all_relations,
         is_distance=True,
         num_parts=2,
+        is_complex=True,
+        relation_start="phases",
     ),
     "rotate-and-scale": Decoder(
         rotate_and_scale,
         lambda head, relation, nodes: negative_distances(multiply(head, relation), nodes),
-        _all_relations_in_chunks(rotate_and_scale),
+        all_relations_in_chunks(rotate_and_scale),
         is_distance=True,
         num_parts=2,
+        is_complex=True,
+        relation_start="phases",
     ),
     "rotate-moduli": Decoder(
         rotate_moduli,
-        _all_tails_in_chunks(rotate_moduli),
-        _all_relations_in_chunks(rotate_moduli),
+        all_tails_in_chunks(rotate_moduli),
+        all_relations_in_chunks(rotate_moduli),
         is_distance=True,
         num_parts=2,
+        is_complex=True,
+        relation_start="phases",
     ),
     "pairre": Decoder(
         pairre,
-        _all_tails_in_chunks(pairre),
-        _all_relations_in_chunks(pairre),
+        all_tails_in_chunks(pairre),
+        all_relations_in_chunks(pairre),
         is_distance=True,
         relation_parts=2,
     ),
