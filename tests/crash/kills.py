@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy as np
 from tests.crash.scenarios import SCENARIOS, Scenario, make_scenarios
-from tests.crash.workers import Instant, run_and_kill
+from tests.crash.workers import Instant, Trace, run_and_kill
 
 FINISHED_SHARE = 0.25  # of kills after which the job is done to its end and compared
 READ_SHARE = 0.5
@@ -43,7 +43,7 @@ def kill_many(
     while summary.kills.total() < num_kills:
         turn = summary.kills.total() + summary.num_ended
         scenario = scenarios[turn % len(scenarios)]
-        instant = draw_instant(scenario.times, rng)
+        instant = draw_instant(scenario.trace, rng)
         reads, finishes = rng.random(2) < (READ_SHARE, FINISHED_SHARE)
         try:
             run_turn(scenario, instant, rng, summary, reads=reads, finishes=finishes)
@@ -84,10 +84,16 @@ def run_turn(
     summary.num_finished += bool(finishes)
 
 
-def draw_instant(times: list[float], rng: np.random.Generator) -> Instant:
-    """Before a file operation, or at any time from it to the next one: the one as often."""
-    operation = int(rng.integers(len(times) - 1))
-    share = float(rng.random()) * (times[operation + 1] - times[operation])
+def draw_instant(trace: Trace, rng: np.random.Generator) -> Instant:
+    """Before a file operation, or at any time from it to the next one: the one as often.
+
+    Every second time it is one with which something takes its place, or the one after that.
+    """
+    commits = trace.commits()
+    operation = int(rng.integers(len(trace.names)))
+    if rng.random() < 0.5:
+        operation = commits[int(rng.integers(len(commits)))]
+    share = float(rng.random()) * (trace.times[operation + 1] - trace.times[operation])
     return Instant(operation, 0.0 if rng.random() < 0.5 else share)
 
 

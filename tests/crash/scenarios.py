@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 from tests.crash.jobs import Job, Tokenize, Train, Update
-from tests.crash.workers import Wrong, run_whole
+from tests.crash.workers import Trace, Wrong, run_whole
 from tests.inference.fresh_vectors import facts_of
 from tests.inference.killed_updates import check as check_updated
 from tests.tasks.couples import experiment
@@ -29,7 +29,7 @@ LEFT_BY_KILLS = (".partial-", ".lock", ".unfinished")
 
 class Scenario(Protocol):
     name: str
-    times: list[float]  # of the file operations of a whole job
+    trace: Trace  # of a whole job
 
     def next_job(self, rng: np.random.Generator) -> Job: ...
 
@@ -47,7 +47,7 @@ class Trained:
 
     experiments: tuple[Experiment, Experiment]
     folders: tuple[Path, Path]
-    times: tuple[list[float], list[float]]
+    traces: tuple[Trace, Trace]
 
 
 def train_both(place: Path) -> Trained:
@@ -56,8 +56,8 @@ def train_both(place: Path) -> Trained:
         for epochs in (2, 3)
     )
     folders = place / "first", place / "second"
-    times = run_whole(Train(folders[0], first)), run_whole(Train(folders[1], second))
-    return Trained((first, second), folders, times)
+    traces = run_whole(Train(folders[0], first)), run_whole(Train(folders[1], second))
+    return Trained((first, second), folders, traces)
 
 
 class Tokenizing:
@@ -68,7 +68,7 @@ class Tokenizing:
     def __init__(self, place: Path, trained: Trained) -> None:
         self.folder, self.seed, self.is_first = place / "vocabulary", 0, True
         whole = [place / "expected-0", place / "expected-1"]
-        self.times = [run_whole(Tokenize(each, seed)) for seed, each in enumerate(whole)][1]
+        self.trace = [run_whole(Tokenize(each, seed)) for seed, each in enumerate(whole)][1]
         self.states = [files_in(each) for each in whole]
         self.anchors = [load_tokens(each).anchors for each in whole]
 
@@ -108,7 +108,7 @@ class Training:
 
     def __init__(self, place: Path, trained: Trained) -> None:
         self.job = Train(place / "run", trained.experiments[1], resume=True)
-        self.folder, self.times, self.was_finished = self.job.folder, trained.times[1], False
+        self.folder, self.trace, self.was_finished = self.job.folder, trained.traces[1], False
         self.expected = files_in(trained.folders[1])
         self.answers = answers_of(trained.folders[1])
 
@@ -153,7 +153,7 @@ class Replacing:
         self.answers = [answers_of(each) for each in trained.folders]
         shutil.copytree(trained.folders[0], self.folder)
         self.job = Train(self.folder, trained.experiments[1], overwrite=True)
-        self.times = run_whole(self.job)
+        self.trace = run_whole(self.job)
         self.check()
 
     def next_job(self, rng: np.random.Generator) -> Job:
@@ -187,7 +187,7 @@ class Updating:
         self.folder, self.number = place / "run", 0
         shutil.copytree(trained.folders[0], self.folder)
         self.trained = facts_of(load_links(self.folder))
-        self.times = run_whole(Update(self.folder))
+        self.trace = run_whole(Update(self.folder))
         self.check()
 
     def next_job(self, rng: np.random.Generator) -> Job:

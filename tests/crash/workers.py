@@ -20,7 +20,7 @@ import torch
 from tests.crash.jobs import Job
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.crash.jobs"])
+CONTEXT.set_forkserver_preload(["tests.crash.jobs", "tests.crash.workers"])
 MOST_SECONDS = 300.0  # for a job that takes one or two: the machine may be busy
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod")  # rename is replace too
 
@@ -41,13 +41,25 @@ class Instant:
         return f"{after} file operation {self.operation}"
 
 
-def run_whole(job: Job) -> list[float]:
-    """The times at which the file operations of the job began, and the time of its end."""
+@dataclass(frozen=True)
+class Trace:
+    """The file operations of a whole job."""
+
+    names: list[str]
+    times: list[float]  # at which each began, and of the end
+
+    def commits(self) -> list[int]:
+        """The operations with which something takes its place, and those right after them."""
+        renames = [n for n, name in enumerate(self.names) if name in ("os.rename", "ctypes.dlsym")]
+        return [n for rename in renames for n in (rename, rename + 1) if n < len(self.names)]
+
+
+def run_whole(job: Job) -> Trace:
     process, channel = start(job, None)
-    times = answer(channel)
+    trace = answer(channel)
     process.join()
-    assert times is not None
-    return times
+    assert trace is not None
+    return trace
 
 
 def run_and_kill(job: Job, instant: Instant) -> bool:
@@ -73,7 +85,7 @@ def start(job: Job, instant: Instant | None) -> tuple[Any, Connection]:
     return process, ours
 
 
-def answer(channel: Connection) -> list[float] | None:
+def answer(channel: Connection) -> Trace | None:
     if not channel.poll(MOST_SECONDS):
         raise Wrong(f"the process did not finish within {MOST_SECONDS:.0f} s")
     message = channel.recv()
@@ -83,14 +95,16 @@ def answer(channel: Connection) -> list[float] | None:
 
 
 def work(job: Job, instant: Instant | None, channel: Connection) -> None:
-    """Run the job; stop or send a message at its instant, and send all times at its end."""
+    """Run the job; stop or send a message at its instant, and send the trace at its end."""
     # Locks that numba makes would outlive a killed process where they have names.
     multiprocessing.set_start_method("fork", force=True)
     numba.set_num_threads(1)
     torch.set_num_threads(1)
+    names: list[str] = []
     times: list[float] = []
 
-    def begin_operation() -> None:
+    def begin_operation(name: str) -> None:
+        names.append(name)
         times.append(perf_counter())
         if instant is not None and len(times) == instant.operation + 1:
             if not instant.seconds:
@@ -103,16 +117,16 @@ def work(job: Job, instant: Instant | None, channel: Connection) -> None:
     except BaseException:
         channel.send(traceback.format_exc())
     else:
-        channel.send([*times, perf_counter()])
+        channel.send(Trace(names, [*times, perf_counter()]))
     os._exit(0)
 
 
-def call_before_changes(call: Callable[[], None]) -> None:
+def call_before_changes(call: Callable[[str], None]) -> None:
     """Call before files are made, opened to be written or forced to disk, renamed or removed."""
 
     def hook(name: str, arguments: tuple[Any, ...]) -> None:
         if is_change(name, arguments):
-            call()
+            call(name)
 
     sys.addaudithook(hook)
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from tests.tasks.couples import couples, experiment
 
 import nodepiece
 from nodepiece.errors import InputError
+from nodepiece.files import temporary_sibling
 from nodepiece.inference.graph_updates import write_lock
 from nodepiece.inference.run import Prediction, Run, load
 from nodepiece.inference.update import update_run
@@ -106,6 +109,18 @@ def test_an_unfinished_run_that_replaces_another_is_resumed(folder: Path, tmp_pa
     for name in ("model.safetensors", "config.toml", "vocabulary/anchors.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == {"run", "whole"}
+
+
+def test_what_a_process_left_that_was_killed_at_the_start_goes_though_another_run_is_resumed(
+    folder: Path,
+) -> None:
+    name = temporary_sibling(folder.with_name(".run.unfinished")).name
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = folder.with_name(name.replace(f"-{os.getpid()}-", f"-{ended.pid}-"))
+    left.mkdir()
+    train(EARLIER, folder, resume=True)
+    assert not left.exists()
 
 
 def test_the_earlier_run_can_be_resumed_beside_an_unfinished_one(folder: Path) -> None:

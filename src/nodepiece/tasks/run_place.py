@@ -85,6 +85,7 @@ def remove_remains(folder: Path) -> None:
     """
     if not is_pending(folder):
         rmtree(unfinished_folder(folder), ignore_errors=True)
+    remove_leftovers(unfinished_folder(folder))
     (folder / PENDING).unlink(missing_ok=True)
 
 
