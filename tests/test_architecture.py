@@ -59,6 +59,13 @@ def later_imports(tree: ast.Module, path: Path) -> list[str]:
     return [".".join(parts) for parts in inner if parts[1] in STAGES[own + 1 :]]
 
 
+def encoder_checks(tree: ast.Module) -> list[int]:
+    """Line numbers of isinstance checks for a class of encoders."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    checks = (c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "isinstance")
+    return [c.lineno for c in checks if ast.unparse(c.args[1]).endswith(("Embedding", "Encoder"))]
+
+
 def uses_of_print(tree: ast.Module) -> list[int]:
     """Line numbers of calls of the built-in print."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
@@ -97,6 +104,12 @@ def test_only_the_command_line_prints(path: Path) -> None:
         assert uses_of_print(parse(path)) == []
 
 
+@all_files
+def test_encoders_are_used_through_one_interface_outside_their_folder(path: Path) -> None:
+    if stage_of(path) != "encoders":
+        assert encoder_checks(parse(path)) == []
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -124,6 +137,11 @@ def test_an_import_from_a_later_stage_is_seen_however_it_is_written(line: str) -
 )
 def test_other_imports_are_free(line: str) -> None:
     assert not later_imports(ast.parse(line), PACKAGE / "graph" / "nearest.py")
+
+
+def test_a_check_for_a_class_of_encoders_is_seen() -> None:
+    lines = "x = isinstance(a, str)\ny = not isinstance(model.nodes, LookupEmbedding)"
+    assert encoder_checks(ast.parse(lines)) == [2]
 
 
 def test_a_print_is_seen_and_a_method_of_that_name_is_not() -> None:

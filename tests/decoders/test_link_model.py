@@ -7,7 +7,8 @@ from nodepiece.decoders.link_model import DecoderSettings, LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
-from nodepiece.encoders.node_embedding import EncoderSettings, LookupEmbedding, NodePieceEmbedding
+from nodepiece.encoders.lookup_embedding import LookupEmbedding
+from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import with_inverses
 

@@ -7,7 +7,8 @@ import torch
 from tests.encoders.random_tables import NUM_NODES, random_table
 from torch import Tensor, nn
 
-from nodepiece.encoders.node_embedding import EncoderSettings, LookupEmbedding, NodePieceEmbedding
+from nodepiece.encoders.lookup_embedding import LookupEmbedding
+from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
 from nodepiece.encoders.pieces import Tokens, TokenTensors, resample_relations, shuffle_equidistant
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.storage import load_tokens, save_tokens

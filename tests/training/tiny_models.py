@@ -5,7 +5,7 @@ import torch
 from nodepiece.decoders.link_model import DecoderSettings, LinkModel
 from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
-from nodepiece.encoders.node_embedding import LookupEmbedding
+from nodepiece.encoders.lookup_embedding import LookupEmbedding
 
 # 0 --a--> 1 --a--> 2, 0 --a--> 3, 3 --b--> 4; relations a = 0, b = 1, and their inverses 2, 3
 FACTS = torch.tensor([[0, 0, 1], [1, 0, 2], [0, 0, 3], [3, 1, 4]])

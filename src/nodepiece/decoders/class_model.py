@@ -10,7 +10,7 @@ from nodepiece.encoders.compgcn import CompGCN
 from nodepiece.encoders.complex_numbers import to_unit_modulus
 from nodepiece.encoders.edge_layout import EdgeLayout, build_edge_layout
 from nodepiece.encoders.graph_settings import GraphLayerSettings
-from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
+from nodepiece.encoders.lookup_embedding import NodeEmbedding
 from nodepiece.encoders.parameters import Dropout, linear, phases, use_generator
 from nodepiece.errors import InputError
 
@@ -48,7 +48,7 @@ class ClassModel(nn.Module):
 
     def __init__(
         self,
-        nodes: NodePieceEmbedding | LookupEmbedding,
+        nodes: NodeEmbedding,
         edges: Tensor,  # (num_edges, 3) of the graph, inverses included
         num_relations: int,  # direct and inverse
         frequency: Tensor,  # (num_classes,) share of the training nodes that have each class
@@ -61,10 +61,9 @@ class ClassModel(nn.Module):
         dim = nodes.embedding_dim
         self.nodes, self.num_relations = nodes, num_relations
         self.layers = CompGCN(dim, graph, generator=generator) if graph.layers else None
-        has_pieces = isinstance(nodes, NodePieceEmbedding)
         self.own_relations = (
             phases(num_relations, dim, generator=generator)
-            if self.layers is not None and not has_pieces
+            if self.layers is not None and nodes.relation_table is None
             else None
         )
         self.hidden = nn.ModuleList(
@@ -80,9 +79,8 @@ class ClassModel(nn.Module):
 
     def relation_vectors(self) -> nn.Parameter:
         """(num_relations, dim), of a model with graph layers: what the first one composes with."""
-        if isinstance(self.nodes, NodePieceEmbedding):
-            return self.nodes.tables.relations
-        return cast(nn.Parameter, self.own_relations)
+        shared = self.nodes.relation_table
+        return cast(nn.Parameter, self.own_relations) if shared is None else shared
 
     def node_vectors(self) -> Tensor:
         """(num_nodes, dim): every node, through the graph layers if there are any."""

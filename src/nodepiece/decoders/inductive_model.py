@@ -13,10 +13,9 @@ from nodepiece.encoders.compgcn import CompGCN
 from nodepiece.encoders.complex_numbers import to_unit_modulus
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.graph_view import GraphView, unseen_vectors, view_graph
-from nodepiece.encoders.node_embedding import EncoderSettings, make_encoder
+from nodepiece.encoders.node_embedding import EncoderSettings, factorized_form, make_encoder
 from nodepiece.encoders.parameters import Dropout, use_generator
 from nodepiece.encoders.pieces import PieceCounts, PieceTables, PieceVectors, Tokens
-from nodepiece.encoders.transformer import TransformerEncoder
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.tokenizer.tokens import TokenTable
@@ -89,15 +88,15 @@ class InductiveModel(nn.Module):
 
     def view(self, graph: KnowledgeGraph, table: TokenTable) -> GraphView:
         """What `encode` needs of a graph, on the device of the model."""
-        encoder = None if isinstance(self.encoder, TransformerEncoder) else self.encoder
-        device = self.tables.relations.device
+        encoder, device = factorized_form(self.encoder), self.tables.relations.device
         return view_graph(graph, table, self.num_known, encoder, device=device)
 
     def renew_tokens(self, view: GraphView, tokens: Tokens) -> None:
         """Other tokens for a view, written to where the last ones were."""
         view.tokens.copy_from(tokens)
-        if view.bags is not None and not isinstance(self.encoder, TransformerEncoder):
-            fresh = self.encoder.product_rows(view.tokens)
+        encoder = factorized_form(self.encoder)
+        if view.bags is not None and encoder is not None:
+            fresh = encoder.product_rows(view.tokens)
             for bags, new in zip(view.bags, (fresh, fresh.transposed()), strict=True):
                 bags.copy_from(new)
 
@@ -127,8 +126,9 @@ class InductiveModel(nn.Module):
         """(num_nodes, dim), before any message passing."""
         if edge_mask is not None:
             return self.encoder(pieces, view.tokens_with(edge_mask))
-        if view.bags is not None and not isinstance(self.encoder, TransformerEncoder):
-            return self.encoder.factorized(pieces, *view.bags)
+        encoder = factorized_form(self.encoder)
+        if view.bags is not None and encoder is not None:
+            return encoder.factorized(pieces, *view.bags)
         return self.encoder(pieces, view.tokens)
 
     def score_all_tails(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:

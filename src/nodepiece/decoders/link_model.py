@@ -14,7 +14,7 @@ from nodepiece.encoders.complex_numbers import to_unit_modulus
 from nodepiece.encoders.edge_products import EdgeIndex
 from nodepiece.encoders.graph_layers import GraphLayer, Neighbourhoods, group_neighbours
 from nodepiece.encoders.graph_settings import GraphLayerSettings
-from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
+from nodepiece.encoders.lookup_embedding import NodeEmbedding
 from nodepiece.encoders.parameters import Dropout, phases, use_generator
 from nodepiece.errors import InputError
 
@@ -53,7 +53,7 @@ class LinkModel(nn.Module):
 
     def __init__(
         self,
-        nodes: NodePieceEmbedding | LookupEmbedding,
+        nodes: NodeEmbedding,
         edges: Tensor,  # (num_edges, 3) of the training graph, inverses included
         num_relations: int,  # direct and inverse
         decoder: DecoderSettings,
@@ -67,7 +67,7 @@ class LinkModel(nn.Module):
         self.nodes, self.formula = nodes, DECODERS[decoder.kind]
         self.num_nodes, self.num_relations = nodes.num_embeddings, num_relations
         relation_dim = self.formula.relation_dim(dim)
-        if isinstance(nodes, NodePieceEmbedding) and relation_dim == dim:
+        if nodes.relation_table is not None and relation_dim == dim:
             self.own_relations = None
         else:
             self.own_relations = phases(num_relations, relation_dim, generator=generator)
@@ -99,14 +99,12 @@ class LinkModel(nn.Module):
 
     def relation_vectors(self) -> Tensor:
         """(num_relations, relation_dim)."""
-        if isinstance(self.nodes, NodePieceEmbedding) and self.own_relations is None:
-            return self.nodes.tables.relations
-        return cast(Tensor, self.own_relations)
+        shared = self.nodes.relation_table
+        return cast(Tensor, shared if self.own_relations is None else self.own_relations)
 
     def _start_in(self, largest: float, generator: torch.Generator) -> None:
         """How OGB's models start; rotations keep their uniform angles."""
-        nodes = self.nodes
-        tables = [nodes.vectors if isinstance(nodes, LookupEmbedding) else nodes.tables.anchors]
+        tables = [self.nodes.start_table]
         if self.formula.relation_start == "xavier":
             tables.append(cast(nn.Parameter, self.relation_vectors()))
         for table in tables:
@@ -150,7 +148,7 @@ class LinkModel(nn.Module):
         is_whole = bool(self.layers) or self.node_norm is not None
         if is_whole or nodes.numel() >= self.num_nodes:
             return embedding(nodes, self.node_vectors())
-        if nodes.is_cuda or isinstance(self.nodes, LookupEmbedding):
+        if nodes.is_cuda or not self.nodes.has_pieces:
             return self.nodes(nodes)
         distinct, place = torch.unique(nodes, return_inverse=True)
         return embedding(place, self.nodes(distinct))

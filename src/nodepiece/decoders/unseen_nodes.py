@@ -5,26 +5,22 @@ from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.encoders.edge_products import EdgeIndex, sum_products
-from nodepiece.encoders.node_embedding import NodePieceEmbedding
+from nodepiece.encoders.lookup_embedding import NO_PIECES
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.token_rows import TokenRows
 
 ROWS_AT_ONCE = 1 << 13
 
 
-def encoder_of(model: LinkModel) -> NodePieceEmbedding:
-    """The encoder of a model; one that looks up a vector for every node has none for new ones."""
-    if isinstance(model.nodes, NodePieceEmbedding):
-        return model.nodes
-    raise InputError(
-        "this run has a trained vector for every node, and none for new nodes or facts; train a "
-        "run with pieces for that, such as encoder.kind = mlp"
-    )
+def refuse_without_pieces(model: LinkModel) -> None:
+    """Refuse a model that has a trained vector for every node: it has none for new ones."""
+    if not model.nodes.has_pieces:
+        raise InputError(NO_PIECES)
 
 
 def encode_rows(model: LinkModel, rows: TokenRows) -> Tensor:
     """What the encoder makes of some rows of tokens: (num_rows, dim), before any graph layer."""
-    encoder, relations = encoder_of(model), model.relation_vectors()
+    encoder, relations = model.nodes, model.relation_vectors()
     parts = [relations.new_empty(0, encoder.embedding_dim)]
     for start in range(0, len(rows.nodes), ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)

@@ -1,21 +1,22 @@
 """A drop-in replacement of the embedding lookup: node ids in, node vectors out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding
 
 from nodepiece.encoders.bag_sum import Bags, bags_of_width, sum_members
 from nodepiece.encoders.gated_sum import GatedSumEncoder
+from nodepiece.encoders.lookup_embedding import LookupEmbedding, NodeEmbedding
 from nodepiece.encoders.mlp import MLPEncoder
-from nodepiece.encoders.parameters import use_generator, xavier
+from nodepiece.encoders.parameters import use_generator
 from nodepiece.encoders.pieces import PieceCounts, PieceTables, Tokens, TokenTensors
 from nodepiece.encoders.transformer import TransformerEncoder
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.tokens import TokenTable
 
-Encoder = MLPEncoder | GatedSumEncoder | TransformerEncoder
+FactorizedEncoder = MLPEncoder | GatedSumEncoder
 
 NODES_AT_ONCE = 2**16  # encoded together where all nodes are and no gradient is wanted
 KEPT_ROWS = 2**24  # of the bags of all nodes: more take too long to sort
@@ -52,16 +53,23 @@ class EncoderSettings:
                 f"encoder.dim = {self.dim} must be a multiple of encoder.heads = {self.heads}"
             )
 
+    @property
+    def has_pieces(self) -> bool:
+        """Whether vectors are computed from pieces; False: each node has a trained one."""
+        return ENCODERS[self.kind] is not None
 
-class NodePieceEmbedding(nn.Module):
+
+class NodePieceEmbedding(NodeEmbedding):
     """Node vectors computed from the pieces of a token table.
 
     Called like nn.Embedding: ids of any shape give vectors of that shape and `dim`; an id that is
     not a row of the table is an IndexError, on a GPU a device assertion. `all_nodes()` gives every
-    node's vector at once. `tables.relations` are the relations' own vectors, shared with a decoder
+    node's vector at once. `relation_table` has the relations' own vectors, shared with a decoder
     that wants them. Dropout draws from `generator`; a model moved to a GPU needs one there, which
     `nodepiece.use_generator` gives it.
     """
+
+    token_tensors: TokenTensors
 
     def __init__(
         self, table: TokenTable, settings: EncoderSettings, *, generator: torch.Generator
@@ -78,22 +86,31 @@ class NodePieceEmbedding(nn.Module):
         self._bags: dict[bool, tuple[Bags, Bags]] = {}  # of all nodes; key: for training or not
 
     def forward(self, nodes: Tensor) -> Tensor:
-        encoder, flat = self.encoder, nodes.flatten()
+        flat = nodes.flatten()
         if not flat.is_cuda:  # where this would wait for the device, and the rows are checked there
             check_ids(flat, self.num_embeddings)
-        if isinstance(encoder, TransformerEncoder) or not self._pays_to_factorize(len(flat)):
-            encoded = encoder(self.tables.vectors(), self._tokens_of(flat))
+        encoder = self._factorized(len(flat))
+        if encoder is None:
+            encoded = self.encoder(self.tables.vectors(), self._tokens_of(flat))
         else:
             bags = self._bags_of(encoder, flat)
             encoded = encoder.factorized(self.tables.vectors(), bags, bags.transposed())
         return encoded.view(*nodes.shape, self.embedding_dim)
 
+    @property
+    def relation_table(self) -> nn.Parameter:
+        return self.tables.relations
+
+    @property
+    def start_table(self) -> nn.Parameter:
+        return self.tables.anchors
+
     def encode_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> Tensor:
         """The vectors of nodes that the table lacks, (num_rows, dim), from rows like its own."""
-        encoder, vectors = self.encoder, self.tables.vectors()
+        encoder, vectors = self._factorized(len(anchors)), self.tables.vectors()
         tokens = self.token_tensors.of_rows(anchors, distances, relations)
-        if isinstance(encoder, TransformerEncoder) or not self._pays_to_factorize(len(anchors)):
-            return encoder(vectors, tokens)
+        if encoder is None:
+            return self.encoder(vectors, tokens)
         bags = encoder.product_rows(tokens)
         return encoder.factorized(vectors, bags, bags.transposed())
 
@@ -103,10 +120,9 @@ class NodePieceEmbedding(nn.Module):
         if is_inference and self.num_embeddings > NODES_AT_ONCE:
             return self._all_in_chunks()
         vectors = self.tables.vectors()
-        if not isinstance(self.encoder, TransformerEncoder) and self._pays_to_factorize(
-            self.num_embeddings
-        ):
-            return self.encoder.factorized(vectors, *self._bags_of_all(self.encoder))
+        encoder = self._factorized(self.num_embeddings)
+        if encoder is not None:
+            return encoder.factorized(vectors, *self._bags_of_all(encoder))
         return self.encoder(vectors, self._tokens())
 
     def use_training_tokens(self, tokens: Tokens) -> None:
@@ -120,24 +136,24 @@ class NodePieceEmbedding(nn.Module):
             self._bags.pop(True, None)
             return
         mine.copy_from(tokens)
-        if True in self._bags and not isinstance(self.encoder, TransformerEncoder):
-            fresh = self.encoder.product_rows(mine)
+        encoder = factorized_form(self.encoder)
+        if True in self._bags and encoder is not None:
+            fresh = encoder.product_rows(mine)
             for bags, new in zip(self._bags[True], (fresh, fresh.transposed()), strict=True):
                 bags.copy_from(new)
 
+    def use_training_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> None:
+        self.use_training_tokens(self.token_tensors.of_rows(anchors, distances, relations))
+
     def _all_in_chunks(self) -> Tensor:
-        vectors, encoder = self.tables.vectors(), self.encoder
-        products: Tensor | None = None
-        if not isinstance(encoder, TransformerEncoder) and self._pays_to_factorize(
-            self.num_embeddings
-        ):
-            products = encoder.products(vectors)
+        vectors, encoder = self.tables.vectors(), self._factorized(self.num_embeddings)
+        products = None if encoder is None else encoder.products(vectors)
         encoded = vectors.relations.new_empty(self.num_embeddings, self.embedding_dim)
         for start in range(0, self.num_embeddings, NODES_AT_ONCE):
             chunk = slice(start, start + NODES_AT_ONCE)
             tokens = self._tokens_of(chunk)
-            if products is None or isinstance(encoder, TransformerEncoder):
-                encoded[chunk] = encoder(vectors, tokens)
+            if products is None or encoder is None:
+                encoded[chunk] = self.encoder(vectors, tokens)
             else:
                 sums = sum_members(products, encoder.product_rows(tokens))
                 encoded[chunk] = encoder.from_sums(sums)
@@ -153,7 +169,7 @@ class NodePieceEmbedding(nn.Module):
             return self._training_tokens
         return self.token_tensors.tokens()
 
-    def _bags_of(self, encoder: MLPEncoder | GatedSumEncoder, nodes: Tensor) -> Bags:
+    def _bags_of(self, encoder: FactorizedEncoder, nodes: Tensor) -> Bags:
         """The bags of some nodes: copied, where those of all nodes are not too many to keep."""
         counts = self.counts
         if counts.num_nodes * (2 * counts.anchors_per_node + counts.relations_per_node) > KEPT_ROWS:
@@ -162,7 +178,7 @@ class NodePieceEmbedding(nn.Module):
         rows = bags.members.view(bags.num_bags, -1).index_select(0, nodes)
         return bags_of_width(rows, bags.num_rows)
 
-    def _bags_of_all(self, encoder: MLPEncoder | GatedSumEncoder) -> tuple[Bags, Bags]:
+    def _bags_of_all(self, encoder: FactorizedEncoder) -> tuple[Bags, Bags]:
         """The bags of the whole table: made once, and again when the model changes its device."""
         key = self.training and self._training_tokens is not None
         device = self.token_tensors.relations.device
@@ -171,13 +187,16 @@ class NodePieceEmbedding(nn.Module):
             self._bags[key] = (bags, bags.transposed())
         return self._bags[key]
 
-    def _pays_to_factorize(self, num_nodes: int) -> bool:
-        """One row of products costs what one piece of one node does the plain way."""
-        if self.factorized is not None:
-            return self.factorized
-        if isinstance(self.encoder, TransformerEncoder):
-            return False
-        return self.encoder.num_products < num_nodes * self.counts.num_pieces
+    def _factorized(self, num_nodes: int) -> FactorizedEncoder | None:
+        """The encoder, if it has a factorized form and that is less work for so many nodes.
+
+        One row of products costs what one piece of one node does the plain way.
+        """
+        encoder = factorized_form(self.encoder)
+        if encoder is None or self.factorized is False:
+            return None
+        pays = encoder.num_products < num_nodes * self.counts.num_pieces
+        return encoder if self.factorized or pays else None
 
 
 def check_ids(nodes: Tensor, num_nodes: int) -> None:
@@ -194,16 +213,45 @@ def check_ids(nodes: Tensor, num_nodes: int) -> None:
 
 def make_encoder(
     counts: PieceCounts, settings: EncoderSettings, *, generator: torch.Generator
-) -> Encoder:
-    """From the pieces of a node to its vector."""
-    if settings.kind in FACTORIZED:
-        return FACTORIZED[settings.kind](
-            counts,
-            settings.dim,
-            settings.hidden_dim,
-            dropout=settings.dropout,
-            generator=generator,
-        )
+) -> nn.Module:
+    """From the pieces of some nodes to their vectors: PieceVectors, Tokens -> (batch, dim)."""
+    make = ENCODERS[settings.kind]
+    if make is None:
+        raise InputError(f"encoder.kind = {settings.kind!r} has no pieces; set it to mlp")
+    return make(counts, settings, generator)
+
+
+def make_node_embedding(
+    table: TokenTable, settings: EncoderSettings, *, generator: torch.Generator
+) -> NodeEmbedding:
+    """Where node vectors come from: pieces, or a table with a vector for every node."""
+    if settings.has_pieces:
+        return NodePieceEmbedding(table, settings, generator=generator)
+    return LookupEmbedding(table.num_nodes, settings.dim, generator=generator)
+
+
+def factorized_form(encoder: nn.Module) -> FactorizedEncoder | None:
+    """The encoder, if it can add up products of weights and pieces that nodes share."""
+    return encoder if isinstance(encoder, FactorizedEncoder) else None
+
+
+def make_mlp(
+    counts: PieceCounts, settings: EncoderSettings, generator: torch.Generator
+) -> MLPEncoder:
+    sizes = settings.dim, settings.hidden_dim
+    return MLPEncoder(counts, *sizes, dropout=settings.dropout, generator=generator)
+
+
+def make_gated_sum(
+    counts: PieceCounts, settings: EncoderSettings, generator: torch.Generator
+) -> GatedSumEncoder:
+    sizes = settings.dim, settings.hidden_dim
+    return GatedSumEncoder(counts, *sizes, dropout=settings.dropout, generator=generator)
+
+
+def make_transformer(
+    counts: PieceCounts, settings: EncoderSettings, generator: torch.Generator
+) -> TransformerEncoder:
     return TransformerEncoder(
         counts,
         settings.dim,
@@ -216,23 +264,11 @@ def make_encoder(
     )
 
 
-class LookupEmbedding(nn.Module):
-    """A trained vector for every node: the shallow baseline."""
+MakeEncoder = Callable[[PieceCounts, EncoderSettings, torch.Generator], nn.Module]
 
-    def __init__(self, num_nodes: int, dim: int, *, generator: torch.Generator) -> None:
-        super().__init__()
-        self.num_embeddings, self.embedding_dim = num_nodes, dim
-        self.vectors = xavier(num_nodes, dim, generator=generator)
-
-    def forward(self, nodes: Tensor) -> Tensor:
-        return embedding(nodes, self.vectors)
-
-    def all_nodes(self) -> Tensor:
-        return self.vectors
-
-
-FACTORIZED: dict[str, type[MLPEncoder] | type[GatedSumEncoder]] = {
-    "mlp": MLPEncoder,
-    "gated-sum": GatedSumEncoder,
+ENCODERS: dict[str, MakeEncoder | None] = {
+    "mlp": make_mlp,
+    "gated-sum": make_gated_sum,
+    "transformer": make_transformer,
+    "lookup": None,  # a trained vector for every node, and no pieces
 }
-ENCODERS = (*FACTORIZED, "transformer", "lookup")

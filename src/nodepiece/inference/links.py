@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.unseen_nodes import encoder_of
+from nodepiece.decoders.unseen_nodes import refuse_without_pieces
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.graph_slot import GraphSlot
@@ -121,7 +121,7 @@ class LinkRun(FactRun):
         it is, and later updates of it do not change the answers of the other.
         """
         refuse_after_fork()
-        encoder_of(self.model)
+        refuse_without_pieces(self.model)
         named, supposed = tuple(by_name(facts)), None
         while supposed is None:
             snapshot = self.snapshot

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from nodepiece.decoders.unseen_nodes import encoder_of
+from nodepiece.decoders.unseen_nodes import refuse_without_pieces
 from nodepiece.errors import InputError
 from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.forked import refuse_after_fork
@@ -97,7 +97,7 @@ def updatable(run: Run) -> LinkRun:
             "this run answers as if some facts were known, and they would not last; update the "
             "run itself, with these facts among those to add"
         )
-    encoder_of(run.model)
+    refuse_without_pieces(run.model)
     return run
 
 

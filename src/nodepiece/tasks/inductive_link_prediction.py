@@ -190,7 +190,7 @@ def check_settings(experiment: Experiment) -> None:
             "anchors belong to one graph; set tokenizer.anchors_per_node = 0",
         ),
         (
-            experiment.encoder.kind == "lookup",
+            not experiment.encoder.has_pieces,
             'a vector for every node is of no use on another graph; set encoder.kind = "mlp"',
         ),
         (

@@ -19,8 +19,6 @@ from nodepiece.data.dataset import Dataset
 from nodepiece.data.open import open_out_of_sample
 from nodepiece.data.out_of_sample import EVALUATION_SPLITS, UnseenEdges, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.unseen_nodes import encoder_of
-from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
@@ -136,7 +134,7 @@ class OutOfSample:
     def make_trainer(self, model: OutOfSampleModel, *, generator: torch.Generator) -> Trainer[Any]:
         settings = self.experiment.training
         edges = torch.tensor(with_inverses(self.graph)).to(generator.device)
-        if not isinstance(model.nodes, NodePieceEmbedding):
+        if not model.nodes.has_pieces:
             return masking_trainer(model, edges, settings, generator=generator)
         trainer: Trainer[Any] = link_trainer(
             model, edges, settings, generator=generator, edge_mask=model.edge_mask
@@ -156,7 +154,7 @@ class OutOfSample:
     def before_epoch(
         self, model: OutOfSampleModel, table: TokenTable, epoch: int, *, generator: torch.Generator
     ) -> None:
-        if self.experiment.training.mask_share and isinstance(model.nodes, NodePieceEmbedding):
+        if self.experiment.training.mask_share and model.nodes.has_pieces:
             self.hide_facts(model, table, epoch)
         else:
             refresh_tokens(model.nodes, self.experiment, table, epoch, generator=generator)
@@ -167,7 +165,7 @@ class OutOfSample:
         So a fact is never among what its nodes are known by, as it is when they are unseen; nor
         do walks go along it. What they go along is written to where a recorded step finds it.
         """
-        nodes, device = encoder_of(model), model.relation_vectors().device
+        device = model.relation_vectors().device
         graph, rng = self.graph, np.random.default_rng([self.experiment.seed, epoch])
         order = rng.permutation(graph.num_triples)
         num_hidden = max(1, round(self.experiment.training.mask_share * graph.num_triples))
@@ -178,7 +176,7 @@ class OutOfSample:
         fresh = tokenize_by(Salts.draw(rng), build_adjacency(visible), table.vocabulary)
         columns = (fresh.anchors, fresh.distances, fresh.relations)
         rows = (torch.tensor(column, device=device) for column in columns)
-        nodes.use_training_tokens(nodes.token_tensors.of_rows(*rows))
+        model.nodes.use_training_rows(*rows)
         self.chosen.choose(torch.tensor(with_inverses(hidden)).to(device))
         if model.edge_mask is not None:
             is_visible = np.ones((2, graph.num_triples), np.float32)  # facts, inverses
@@ -227,7 +225,7 @@ def read_unseen_edges(folder: Path, split: str, graph: KnowledgeGraph) -> Unseen
 
 def check_settings(experiment: Experiment) -> None:
     """Refuse what would do nothing, or cannot work, for nodes that are not in the graph."""
-    training, is_lookup = experiment.training, experiment.encoder.kind == "lookup"
+    training, is_lookup = experiment.training, not experiment.encoder.has_pieces
     for is_wrong, sentence in (
         (
             experiment.graph.layers > 0,

@@ -15,7 +15,6 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.unseen_nodes import averages_without_one, encode_rows
 from nodepiece.decoders.walk_graph import QueryEdges
 from nodepiece.encoders.edge_products import EdgeIndex, build_edge_index
-from nodepiece.encoders.node_embedding import LookupEmbedding
 from nodepiece.evaluation.known_answers import known_tails_of
 from nodepiece.evaluation.metrics import RankingReport, report_queries
 from nodepiece.evaluation.ranking import Progress, rank_queries
@@ -84,7 +83,7 @@ class OutOfSampleEvaluator:
     def _heads(self, model: LinkModel, table: TokenTable, split: str) -> Tensor:
         """(num_edges, dim): the node of every edge, known by its other edges."""
         edges = self.unseen[split]
-        if isinstance(model.nodes, LookupEmbedding):
+        if not model.nodes.has_pieces:
             relations = model.relation_vectors()
             columns = (edges.owners, edges.relations, edges.neighbours)
             owner, relation, neighbour = (

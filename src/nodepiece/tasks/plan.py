@@ -67,7 +67,7 @@ def read_subject(task: Task[Any]) -> Subject:
 def assumed_subject(experiment: Experiment, sizes: Sizes) -> Subject:
     """Link prediction on a graph whose sizes are known and whose facts are not."""
     # No parameter depends on the number of nodes, but for those of a vector for every node.
-    num_rows = sizes.num_nodes if experiment.encoder.kind == "lookup" else 1
+    num_rows = 1 if experiment.encoder.has_pieces else sizes.num_nodes
     table = table_of(experiment, sizes, num_rows, rng=np.random.default_rng(0))
     graph = KnowledgeGraph(np.empty((0, 3), np.int32), sizes.num_nodes, sizes.num_relations)
     return Subject(task_on(experiment, graph), table, sizes, is_real=False)
@@ -119,7 +119,7 @@ def plan(subject: Subject) -> Plan:
     if experiment.training.validate_every:
         trained += weights  # the best so far
     vectors = 4 * sizes.num_nodes * experiment.encoder.dim
-    is_shallow = experiment.encoder.kind == "lookup"
+    is_shallow = not experiment.encoder.has_pieces
     return Plan(
         kind="a vector for every node" if is_shallow else "NodePiece",
         parameters=parameters,
@@ -202,7 +202,7 @@ def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
         num_scores = training.batch_size * training.num_negatives
     else:
         num_scores = num_nodes * encoder.dim  # both ends of each negative, before they are summed
-    if encoder.kind == "lookup":
+    if not encoder.has_pieces:
         return 4 * (2 * num_nodes * encoder.dim + 3 * num_scores)
     settings = experiment.tokenizer
     num_pieces = settings.anchors_per_node + settings.relations_per_node

@@ -56,7 +56,7 @@ def estimate_duration(
 ) -> Duration:
     """A few steps of training and, for link prediction, a few ranks."""
     experiment, sizes = subject.experiment, subject.sizes
-    is_shallow, is_links = experiment.encoder.kind == "lookup", experiment.task in LINK_TASKS
+    is_shallow, is_links = not experiment.encoder.has_pieces, experiment.task in LINK_TASKS
     tokenizing = 0.0 if is_shallow else seconds_to_tokenize(experiment.tokenizer, sizes, rng=rng)
     if subject.is_real and not (is_links and sizes.num_nodes > TIMING_NODES):
         step, steps_per_epoch = time_steps(subject, device)
@@ -82,7 +82,7 @@ def seconds_a_step(
 ) -> float:
     """Measured where its time does not depend on the nodes; else on two sizes, and prolonged."""
     training, graph, walks = experiment.training, experiment.graph, experiment.walks
-    is_lookup = experiment.encoder.kind == "lookup"
+    is_lookup = not experiment.encoder.has_pieces
     takes_all = training.is_one_vs_all or graph.layers > 0 or walks.steps > 0
     small = min(sizes.num_nodes, max(TIMING_NODES, 2 * nodes_in_step(experiment, sizes)))
     if takes_all:

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nodepiece.encoders.node_embedding import LookupEmbedding, NodePieceEmbedding
+from nodepiece.encoders.lookup_embedding import NodeEmbedding
+from nodepiece.encoders.node_embedding import make_node_embedding
 from nodepiece.encoders.pieces import resample_relations, shuffle_equidistant
 from nodepiece.errors import SettingError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -37,21 +38,18 @@ def tokenize_for(experiment: Experiment, graph: KnowledgeGraph) -> TokenTable:
 
 def settings_of(experiment: Experiment) -> TokenizerSettings:
     """Those of the experiment; a vector for every node needs no anchors."""
-    return NO_ANCHORS if experiment.encoder.kind == "lookup" else experiment.tokenizer
+    return experiment.tokenizer if experiment.encoder.has_pieces else NO_ANCHORS
 
 
 def build_nodes(
     experiment: Experiment, table: TokenTable, *, generator: torch.Generator
-) -> NodePieceEmbedding | LookupEmbedding:
-    """Where node vectors come from: pieces, or a table with a vector for every node."""
-    encoder = experiment.encoder
-    if encoder.kind == "lookup":
-        return LookupEmbedding(table.num_nodes, encoder.dim, generator=generator)
-    return NodePieceEmbedding(table, encoder, generator=generator)
+) -> NodeEmbedding:
+    """Where node vectors come from, by the settings of the experiment."""
+    return make_node_embedding(table, experiment.encoder, generator=generator)
 
 
 def refresh_tokens(
-    nodes: NodePieceEmbedding | LookupEmbedding,
+    nodes: NodeEmbedding,
     experiment: Experiment,
     table: TokenTable,
     epoch: int,
@@ -60,7 +58,7 @@ def refresh_tokens(
 ) -> None:
     """New tokens for an epoch, where the experiment asks for them."""
     training = experiment.training
-    if not isinstance(nodes, NodePieceEmbedding):
+    if nodes.token_tensors is None:
         return
     if not (training.shuffle_anchors or training.resample_relations):
         return
