@@ -34,7 +34,7 @@ from nodepiece.commands.train import train
 from nodepiece.commands.update import update
 from nodepiece.errors import STOPPED, InputError, Stopped, one_line
 
-# What the system says of a path that cannot be what it is given for.
+# Errors of the system for a path that is wrong: missing, or of the wrong kind.
 UNFIT_PATHS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 app = typer.Typer(
@@ -65,7 +65,7 @@ def nodepiece(
 
 
 def add_command(command: Callable[..., None], *, example: str) -> None:
-    """Its help is its docstring, with lines as wide as the terminal, not as the source."""
+    """Register a command; its help is its docstring, rewrapped to the width of the terminal."""
     paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     app.command(help=text, epilog=f"Example: {example}")(command)
@@ -90,7 +90,7 @@ add_command(label, example="nodepiece label graph.tsv classes.tsv -o dataset --d
 
 def main() -> None:
     arguments = sys.argv[1:]
-    wants_traceback = "--debug" in arguments  # wherever it stands: people add it at the end
+    wants_traceback = "--debug" in arguments  # at any position: people add it at the end
     watch_interrupts()
     try:
         app([argument for argument in arguments if argument != "--debug"], prog_name="nodepiece")
@@ -126,7 +126,7 @@ def fail(status: int, sentence: str) -> NoReturn:
 
 
 def explain(error: Exception) -> tuple[int, str]:
-    """The exit status and the one sentence for what stopped a command."""
+    """Return the exit status and a one-sentence message for an error that stopped a command."""
     if isinstance(error, InputError):
         return 2, f"error: {error}"
     if isinstance(error, MemoryError):

@@ -90,7 +90,7 @@ def test_questions_that_do_not_go_together_are_refused(nodepiece: Nodepiece, dum
     label(nodepiece)
     nodepiece("train", "mine.toml", "-o", "run", "--device", "cpu")
     both = nodepiece("predict", "run", "--node", "person 3", "--head", "person 1")
-    assert both.status == 2 and "--node asks for classes" in both.err
+    assert both.status == 2 and "--node predicts classes" in both.err
     facts = nodepiece("predict", "run", "--head", "person 3", "--relation", "works at")
     assert facts.status == 2 and "it predicts no facts" in facts.err
 

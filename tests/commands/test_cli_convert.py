@@ -47,7 +47,7 @@ def test_facts_are_held_out_where_there_are_none(nodepiece: Nodepiece, tmp_path:
 
 @pytest.mark.parametrize(
     ("source", "number", "words"),
-    [("countries", 5, "leave out --held-out"), (str(COUNTRIES / "train.tsv"), 0, "say with")],
+    [("countries", 5, "leave out --held-out"), (str(COUNTRIES / "train.tsv"), 0, "set --held-out")],
 )
 def test_a_split_that_makes_no_sense_is_refused(
     nodepiece: Nodepiece, source: str, number: int, words: str

@@ -105,4 +105,4 @@ def test_fetch_without_a_name_is_refused(nodepiece: Nodepiece) -> None:
     ran = nodepiece("datasets", "fetch")
 
     assert ran.status == 2
-    assert "say what to fetch" in ran.err
+    assert "name what to fetch" in ran.err

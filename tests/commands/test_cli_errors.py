@@ -139,7 +139,7 @@ def test_an_anchor_set_to_the_size_of_a_small_graph_trains(
         (["--select", "best"], "select = 'best' is not known; it is one of nearest, random"),
         (["--ties", "coin"], "ties = 'coin' is not known; it is one of per-node, global"),
         (["--disconnected", "skip"], "disconnected = 'skip' is not known"),
-        (["--anchor-share", 0.1], "--anchors and --anchor-share both say how many"),
+        (["--anchor-share", 0.1], "--anchors and --anchor-share both set the number"),
         (["--columns", "head,tail"], "--columns takes three names or positions"),
         (["--format", "xls"], "unknown format 'xls'"),
         (["--delimiter", "ab"], "the delimiter must be one character"),
@@ -193,7 +193,7 @@ def test_an_output_that_cannot_be_made_is_refused_before_the_work(
 ) -> None:
     ran = nodepiece("tokenize", facts, "-o", facts / "out", *SMALL)
 
-    assert "cannot be made" in refused(ran)
+    assert "cannot be created" in refused(ran)
     assert "reading" not in ran.err
 
 

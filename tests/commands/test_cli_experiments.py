@@ -72,7 +72,7 @@ def test_a_file_is_shown_with_what_it_extends(nodepiece: Nodepiece) -> None:
     ("arguments", "sentence"),
     [
         (("open",), "unknown action 'open'; it is one of list, show"),
-        (("show",), "say which one to show"),
+        (("show",), "name the experiment"),
         (("show", "contries"), "did you mean countries"),
         (("list", "freebase"), "no experiment has freebase in its name"),
     ],

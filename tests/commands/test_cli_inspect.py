@@ -123,7 +123,7 @@ def test_every_command_has_help_with_an_example(nodepiece: Nodepiece, command: s
 
 def test_a_paragraph_of_help_fills_its_lines(nodepiece: Nodepiece) -> None:
     shown = [line.strip() for line in nodepiece("update", "--help").out.splitlines()]
-    start = next(row for row, line in enumerate(shown) if line.startswith("New nodes get"))
+    start = next(row for row, line in enumerate(shown) if line.startswith("Pieces and vectors"))
     paragraph = shown[start : shown.index("", start)]
 
     for line, following in itertools.pairwise(paragraph):

@@ -70,7 +70,7 @@ def test_without_an_experiment_it_is_said_how_to_list_them(nodepiece: Nodepiece)
     ran = nodepiece("train")
 
     assert ran.status == 2
-    assert ran.err.startswith("error: say which EXPERIMENT to train")
+    assert ran.err.startswith("error: name the EXPERIMENT to train")
     assert "`nodepiece experiments` lists" in ran.err
 
 
@@ -215,7 +215,7 @@ def test_stopped_after_an_epoch_and_resumed_it_ends_where_it_would_have(
     assert stopped.status == 130
     assert "stopping after this epoch; press Ctrl-C again to stop at once" in stopped.err
     assert stopped.err.splitlines()[-1] == (
-        "stopped after the epoch; go on with: nodepiece train countries "
+        "stopped after the epoch; continue with: nodepiece train countries "
         "--set training.epochs=3 --set encoder.dim=16 --device cpu --resume -o run"
     )
     assert "Traceback" not in stopped.err

@@ -9,21 +9,21 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-# Names of nodes may hold [brackets]: nothing that is printed is taken for markup.
+# Names of nodes may contain [brackets], so nothing is interpreted as markup.
 out = Console(markup=False, highlight=False)
 err = Console(markup=False, highlight=False, stderr=True)
 
-# Ctrl-C so far. A library that is being imported may swallow the KeyboardInterrupt or turn it
-# into an error of its own, so stages look here too.
+# One entry for each Ctrl-C so far. A library that is being imported may swallow the
+# KeyboardInterrupt or raise another error instead, so stages check this list too.
 interrupts: list[int] = []
 
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON for other programs, and nothing else.")
+    bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")
 ]
 
 
 def log(sentence: str) -> None:
-    """A line of the result, never wrapped, so that it can be searched and piped."""
+    """Print a line of the result, never wrapped, so that it can be searched and piped."""
     out.print(sentence, soft_wrap=True)
 
 
@@ -54,7 +54,7 @@ def stage(doing: str) -> Iterator[list[str]]:
 
 
 def count(number: int, noun: str) -> str:
-    """Such as "1 node", "14,505 nodes" or "465 classes"."""
+    """A number and its noun, such as "1 node", "14,505 nodes" or "465 classes"."""
     if number == 1:
         return f"{number:,} {noun}"
     return f"{number:,} {noun}es" if noun.endswith("s") else f"{number:,} {noun}s"
@@ -74,6 +74,6 @@ def readable_bytes(number: int) -> str:
 
 
 def bar(share: float, width: int = 30) -> str:
-    """A bar for a share of the longest one; what is not nothing is seen."""
+    """A bar whose length is a share of the longest one, at least one character."""
     letter = "█" if out.encoding.startswith("utf") else "#"
     return letter * max(1, round(share * width))

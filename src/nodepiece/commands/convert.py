@@ -1,4 +1,4 @@
-"""nodepiece convert: a dataset in the layout of the Open Graph Benchmark."""
+"""nodepiece convert: write a dataset in the layout of the Open Graph Benchmark (OGB)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -90,7 +90,10 @@ def convert(
 
 
 def hold_out(dataset: "Dataset", number: int, rng: "np.random.Generator") -> "Dataset":
-    """Take facts out for valid and test, where there are none and some are asked for."""
+    """Return the dataset with `number` facts moved from train to valid, and as many to test.
+
+    A dataset that has facts for valid or test is returned unchanged; `number` must be 0 then.
+    """
     from dataclasses import replace
 
     import numpy as np
@@ -104,8 +107,8 @@ def hold_out(dataset: "Dataset", number: int, rng: "np.random.Generator") -> "Da
     facts = dataset.train.triples
     if not 0 < 2 * number < len(facts):
         raise InputError(
-            f"{dataset.name} has {len(facts):,} facts and none for valid and test; say with "
-            f"--held-out how many to take out for each, below {len(facts) // 2:,}"
+            f"{dataset.name} has {len(facts):,} facts and none for valid and test; set "
+            f"--held-out to the number to take out for each, below {len(facts) // 2:,}"
         )
     order = rng.permutation(len(facts))
     taken, kept = order[: 2 * number], np.sort(order[2 * number :])

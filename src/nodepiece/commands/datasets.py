@@ -1,4 +1,4 @@
-"""nodepiece datasets: which benchmarks are known, where they are, and how to get them."""
+"""nodepiece datasets: list known benchmarks and where they are, fetch them, verify them."""
 
 import json
 from collections import Counter
@@ -28,7 +28,7 @@ def datasets(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME", show_default=False, help="Which ones; list and verify take all if none."
+            metavar="NAME", show_default=False, help="Which ones; for list and verify, else all."
         ),
     ] = None,
     data: DataOption = None,
@@ -37,14 +37,14 @@ def datasets(
     ] = False,
     unchecked: Annotated[
         bool,
-        typer.Option("--unchecked", help="Fetch also what has no published checksum."),
+        typer.Option("--unchecked", help="Also fetch files without a published checksum."),
     ] = False,
 ) -> None:
     """List the known benchmarks and where they were found, fetch some, or verify their files.
 
     fetch downloads the public release into --data, or else into the user's cache.
 
-    A fetch that was interrupted goes on where it stopped.
+    An interrupted fetch continues where it stopped.
     """
     if action not in ACTIONS:
         raise InputError(f"unknown action {action!r}; it is one of {', '.join(ACTIONS)}")
@@ -97,7 +97,7 @@ def status_table(found: "list[BenchmarkStatus]", places: tuple[Path, ...]) -> Ta
 
 
 def where(status: "BenchmarkStatus", places: tuple[Path, ...]) -> str:
-    """The number of the place, and what is wrong with the copy there."""
+    """The number of the folder that has the benchmark, and what is wrong with the copy."""
     folder = status.folder
     if folder is None:
         return "-"
@@ -131,14 +131,14 @@ def fetch(names: list[str], data: Path | None, *, unchecked: bool) -> None:
     from nodepiece.data.fetch import fetch_benchmark
 
     if not names:
-        raise InputError("say what to fetch, such as: nodepiece datasets fetch fb15k-237")
+        raise InputError("name what to fetch, such as: nodepiece datasets fetch fb15k-237")
     for name in [benchmark_named(name).name for name in names]:
         with DownloadProgress() as progress:
             report = fetch_benchmark(
                 name, into=data or cache_folder(), progress=progress.show, unchecked=unchecked
             )
         if report.was_there:
-            log(f"{name} is there already and unchanged: {report.folder}")
+            log(f"{name} exists already and is unchanged: {report.folder}")
         else:
             log(f"fetched {name}: {readable_bytes(report.num_bytes)} into {report.folder}")
         if report.caution:
@@ -184,7 +184,7 @@ def verify(names: list[str], data: Path | None) -> None:
     checks = verify_benchmarks(names, data)
     if not checks:
         raise InputError(
-            "no benchmark was found to verify; `nodepiece datasets` says where to look"
+            "no benchmark was found to verify; `nodepiece datasets` lists the folders searched"
         )
     for check in checks:
         log(f"{check.state:9} {check.path}" + ("" if check.state == "ok" else f" ({check.remark})"))

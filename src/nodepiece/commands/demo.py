@@ -1,4 +1,4 @@
-"""nodepiece demo: the whole story on the graph of countries."""
+"""nodepiece demo: every step on the graph of countries, from tokens to answers."""
 
 import shutil
 import tempfile
@@ -47,10 +47,10 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """The whole story in about a minute, on the graph of countries that comes with nodepiece.
+    """Show every step in about a minute, on the graph of countries that comes with nodepiece.
 
-    Tokenizes it, trains a model, compares it with others on unseen facts, asks it queries, and
-    asks it about a country that it has not seen.
+    Tokenizes it, trains a model, compares it with others on unseen facts, answers queries, and
+    predicts facts about a country that was not in training.
     """
     from nodepiece.data.embedded import load_countries
     from nodepiece.settings import load_experiment
@@ -66,15 +66,15 @@ def demo(
     for words, query in QUERIES:
         answer(run, words, query)
     show_unseen_country(countries)
-    log(f"The model is in {folder}. Ask it more:")
+    log(f"The model is in {folder}. Query it:")
     log(f"  nodepiece predict {folder} --head Kenya --relation 'has language'")
-    out.print("No part of NodePiece, but often better still, are walks along the edges beside it:")
+    out.print("Walks along the edges are not part of NodePiece, but often improve the scores:")
     out.print("  nodepiece train countries-walks")
-    out.print("Then train one on your own graph: README.md shows how.")
+    out.print("Then train a model on your own graph: README.md shows how.")
 
 
 def use_one_thread() -> None:
-    """On a graph as small as this, threads wait for each other longer than they work."""
+    """Use one thread: on a graph this small, threads wait for each other longer than they work."""
     import numba
     import torch
 
@@ -84,7 +84,7 @@ def use_one_thread() -> None:
 
 @contextmanager
 def run_folder(output: Path | None) -> Iterator[Path]:
-    """The folder given, or a temporary one that is gone if the demo does not get to its end."""
+    """Yield the folder given, or a temporary one that is removed if the demo fails."""
     from nodepiece.tasks.run_folder import CONFIG
 
     if output is not None:
@@ -124,8 +124,8 @@ def introduce(countries: "Dataset", settings: "Experiment") -> None:
 
 def show_countries(countries: "Dataset", table: "TokenTable") -> None:
     out.print(
-        f"\nAll nodes are now words over {len(table.vocabulary):,} pieces. France@1 is the anchor "
-        "France, one step away. The pieces show which countries are alike:\n"
+        f"\nAll nodes are now sequences of {len(table.vocabulary):,} pieces. France@1 is the "
+        "anchor France, one step away. The pieces show which countries are alike:\n"
     )
     for name in SHOWN:
         pieces = table.pieces(countries.names.node_id(name))
@@ -160,12 +160,12 @@ def most_alike(countries: "Dataset", table: "TokenTable", name: str) -> list[str
 
 
 def train_both_and_compare(countries: "Dataset", folder: Path) -> "LinkRun":
-    """Train on pieces, train a vector for every node, and compare both with popularity."""
+    """Train a model on pieces and one with a vector for every node; compare with popularity."""
     from nodepiece.encoders.parameters import num_parameters
 
     out.print(
-        "A model of the facts is trained on the pieces. Beside it, for comparison, the usual kind "
-        "with a trained vector for every node, small enough to have as many parameters.\n"
+        "A model is trained on the pieces. For comparison, so is one of the usual kind, with a "
+        "trained vector for every node, small enough to have as many parameters.\n"
     )
     run = train_quietly(EXPERIMENT, folder)
     with tempfile.TemporaryDirectory() as place:
@@ -185,7 +185,7 @@ def train_both_and_compare(countries: "Dataset", folder: Path) -> "LinkRun":
 
 
 def train_quietly(name: str, folder: Path) -> "LinkRun":
-    """Train with nothing but progress, and open the run."""
+    """Train an experiment, printing only its progress, and return the opened run."""
     from nodepiece.inference.run import load_links
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.train import train_experiment
@@ -226,7 +226,7 @@ def comparison(evaluated: "list[tuple[str, int, Scores]]") -> Table:
 
 
 def answer(run: "LinkRun", words: str, query: dict[str, str]) -> None:
-    """The likeliest answers that training did not state, and where the truth is among them."""
+    """Print the likeliest answers that are not training facts, and the ranks of the true ones."""
     stated = run.known(**query, splits=("train", "valid"))
     truth = run.known(**query, splits=("test",))
     everything = run.predict(**query, top=run.dataset.train.num_nodes, include_known=True)

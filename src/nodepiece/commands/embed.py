@@ -1,4 +1,4 @@
-"""nodepiece embed: the vectors of nodes, by name, for other programs."""
+"""nodepiece embed: write node vectors, by name, to a Parquet file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -39,7 +39,7 @@ def embed(
     ],
     nodes: Annotated[
         Path | None,
-        typer.Option("--nodes", metavar="FILE", help="Only the nodes in this file, a name a line."),
+        typer.Option("--nodes", metavar="FILE", help="Only these nodes: a file, one name a line."),
     ] = None,
     facts: FactsOption = None,
     graph: OtherGraphOption = None,
@@ -52,8 +52,8 @@ def embed(
 ) -> None:
     """Write the vectors of all nodes, or of some, to a Parquet file.
 
-    With --facts, nodes that are new get theirs too, by the weights as they are. With --graph, they
-    are the vectors of all nodes of another graph.
+    With --facts, new nodes get vectors too, without training. With --graph, writes the vectors of
+    all nodes of another graph.
     """
     from nodepiece.files import check_parquet
     from nodepiece.inference.run import load

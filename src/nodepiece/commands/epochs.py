@@ -16,7 +16,9 @@ STEPS_BETWEEN_UPDATES = 20
 
 
 class EpochProgress:
-    """A bar on a terminal; elsewhere a line for the first epoch, the last, and now and then."""
+    """Progress as a bar on a terminal, elsewhere as a line for the first and the last epoch and
+    at most every ten seconds in between.
+    """
 
     def __init__(self, num_epochs: int) -> None:
         self.num_epochs = num_epochs
@@ -41,7 +43,7 @@ class EpochProgress:
         self._stop_bar()
 
     def log(self, sentence: str) -> None:
-        """What there is to say before the first epoch and after the last, early or not."""
+        """Print a sentence before the first epoch or after the last."""
         self.is_under_way = False
         self._stop_bar()
         err.print(sentence, soft_wrap=True)
@@ -74,7 +76,7 @@ class EpochProgress:
 
 
 def describe(record: dict[str, Any]) -> str:
-    """The loss, and what validation found if this epoch had one."""
+    """The loss of an epoch, and its validation scores if it had a validation."""
     found = [
         f"{SHARES[key]} {record[f'valid_{key}']:.4f}"
         for key in SHARES

@@ -1,4 +1,4 @@
-"""nodepiece evaluate: how well a run does on a split."""
+"""nodepiece evaluate: the scores of a run on a split."""
 
 import json
 from dataclasses import replace
@@ -30,13 +30,13 @@ def evaluate(
     per_relation: Annotated[
         bool,
         typer.Option(
-            "--per-relation", "--per-class", help="Also for each relation, or each class, apart."
+            "--per-relation", "--per-class", help="Also scores of each relation, or each class."
         ),
     ] = False,
     baseline: Annotated[
         bool,
         typer.Option(
-            "--baseline", help="Evaluate a simple baseline in place of the model, for comparison."
+            "--baseline", help="Evaluate a simple baseline instead of the model, for comparison."
         ),
     ] = False,
     overrides: Annotated[
@@ -44,24 +44,24 @@ def evaluate(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Evaluate in another way: evaluation.candidates=all, evaluation.test_facts=500.",
+            help="Change a setting: evaluation.candidates=all, evaluation.test_facts=500.",
         ),
     ] = None,
     as_json: JsonOption = False,
     device: DeviceOption = None,
 ) -> None:
-    """Evaluate a run on a split, as its task asks for.
+    """Evaluate a run on a split, with the metrics of its task.
 
-    Link prediction ranks the head and the tail of every fact among all others, known facts left
-    out, relation prediction its relation; inductive link prediction ranks head and tail among nodes
-    drawn at random, several times, and among all. Node classification has areas under curves,
-    averaged over classes, and the share of nodes whose classes are all right.
+    Link prediction ranks the head and the tail of every fact among all nodes, known answers left
+    out (filtered); relation prediction ranks the relation. Inductive link prediction ranks head and
+    tail among randomly drawn nodes, several times, and among all nodes. Node classification reports
+    ROC-AUC and PRC-AUC, averaged over classes, and the share of nodes with all classes right.
     """
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
     opened = load(run, device=choose_device(device), overrides=overrides or ())
-    with stage(f"judging {run} by its {split} split"):
+    with stage(f"evaluating {run} on its {split} split"):
         report = opened.evaluate_baseline(split) if baseline else opened.evaluate(split)
     if as_json:
         content = to_json(opened, report, split, with_details=per_relation)
@@ -82,7 +82,7 @@ def to_json(run: "Run", report: "Report", split: str, *, with_details: bool) -> 
 
 
 def report_table(report: "Report", *, with_details: bool) -> Table:
-    """Everything, each part, and the details if wanted, the most frequent first."""
+    """A row for all, one for each part, and one for each detail if wanted, most frequent first."""
     named = [("all", report.scores), *report.parts.items()]
     if with_details:
         for group in report.details.values():

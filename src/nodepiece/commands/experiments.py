@@ -1,4 +1,4 @@
-"""nodepiece experiments: which come along, by purpose and dataset, and one of them in full."""
+"""nodepiece experiments: list the included experiments, or show one with all its settings."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def experiments(
         typer.Argument(
             metavar="NAME",
             show_default=False,
-            help="list: a part of their names, such as wn18rr. show: a name, or a TOML file.",
+            help="list: a part of the names, such as wn18rr. show: a name, or a TOML file.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
@@ -48,7 +48,7 @@ def show(names: list[str], as_json: bool) -> None:
     from nodepiece.settings import changed_settings, load_experiment, settings_by_name, to_toml
 
     if len(names) != 1:
-        raise InputError("say which one to show, such as: nodepiece experiments show countries")
+        raise InputError("name the experiment: nodepiece experiments show countries, for example")
     (name,) = names
     experiment = load_experiment(name)
     if as_json:
@@ -65,7 +65,7 @@ def show(names: list[str], as_json: bool) -> None:
 
 
 def ancestors(recipe: "Recipe") -> list[str]:
-    """The names of the recipes whose settings it takes over, nearest first."""
+    """The names of the recipes that a recipe extends, nearest first."""
     from nodepiece.recipes import recipes
 
     if recipe.extends is None:
@@ -74,7 +74,7 @@ def ancestors(recipe: "Recipe") -> list[str]:
 
 
 def list_described(parts: list[str], as_json: bool) -> None:
-    """Those whose names contain one of `parts`, all if there are none, with what they are."""
+    """List the experiments whose names contain one of `parts` (all if empty), with descriptions."""
     from nodepiece.recipes import recipes
 
     found = [
@@ -102,7 +102,7 @@ def list_described(parts: list[str], as_json: bool) -> None:
 
 
 def print_groups() -> None:
-    """Print the names by purpose, those of a dataset on a line."""
+    """Print the names by purpose, with one line for each dataset."""
     from nodepiece.recipes import PURPOSES, ablation_matrix, recipes
 
     written = [recipe for recipe in recipes().values() if not recipe.is_in_matrix]
@@ -114,12 +114,12 @@ def print_groups() -> None:
     variants = ", ".join(f"NAME-{variant}" for variant in matrix["variants"])
     print_indented(f"and {variants} for each of:")
     print_indented(", ".join(shortened(sorted(matrix["bases"], key=natural_order))), by=4)
-    log("-v{1,2} stands for -v1 and -v2. What some of them are: nodepiece experiments list wn18rr")
+    log("-v{1,2} stands for -v1 and -v2. Descriptions: nodepiece experiments list wn18rr")
     log("All settings of one: nodepiece experiments show NAME. Train it: nodepiece train NAME")
 
 
 def lines_of(names: list[str]) -> list[str]:
-    """A line of names for each dataset; those of CoDEx and of out-of-sample nodes together."""
+    """A line of names for each dataset; one for all of CoDEx, one for out-of-sample nodes."""
     from nodepiece.settings import load_experiment
 
     lines: dict[str, list[str]] = {}
@@ -132,13 +132,13 @@ def lines_of(names: list[str]) -> list[str]:
 
 
 def print_indented(line: str, *, by: int = 2) -> None:
-    """Print a line of names, continued on further lines where the terminal ends."""
+    """Print a line of names, wrapped to the width of the terminal."""
     lines = textwrap.wrap(line, out.width - by - 2, break_on_hyphens=False, break_long_words=False)
     log(textwrap.indent("\n  ".join(lines), " " * by))
 
 
 def shortened(names: list[str]) -> list[str]:
-    """The names, in their order; those that differ in one number only as one: -v{1,2}-."""
+    """The names in their order, with names that differ in one number merged: -v{1,2}-."""
     numbers: dict[str, list[str]] = {}  # of the names that are alike but for one number
     pattern = re.compile(r"(?<=-v)\d(?=-)|(?<=wd50k-)\d+(?=-)")
     for name in names:
@@ -152,5 +152,5 @@ def shortened(names: list[str]) -> list[str]:
 
 
 def natural_order(name: str) -> str:
-    """A key to sort by that has wd50k-5 before wd50k-10."""
+    """A sort key that puts wd50k-5 before wd50k-10."""
     return re.sub(r"\d+", lambda number: number[0].zfill(4), name)

@@ -1,4 +1,4 @@
-"""nodepiece export: the tokens of all nodes by name, for other programs."""
+"""nodepiece export: write the tokens of all nodes, by name, to a Parquet file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,9 +24,9 @@ def export(
 ) -> None:
     """Write the tokens of every node to a Parquet file, by name.
 
-    Columns: node; anchors and distances, lists that go together, nearest first; relations.
-    Lists are as long as a node has pieces: \\[PAD] is left out, and a node that reaches no anchor
-    (\\[DISCONNECTED]) has none in its list.
+    Columns: node; anchors and distances, two lists of equal length, nearest first; relations.
+    \\[PAD] is left out of the lists, and a node that reaches no anchor (\\[DISCONNECTED]) has empty
+    lists of anchors and distances.
     """
     from nodepiece.files import check_parquet
     from nodepiece.tokenizer.export import export_tokens

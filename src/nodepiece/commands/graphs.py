@@ -1,4 +1,4 @@
-"""What GRAPH on the command line stands for, and the options for reading it."""
+"""The argument GRAPH of several commands, and the options for reading it."""
 
 import json
 from pathlib import Path

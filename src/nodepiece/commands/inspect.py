@@ -1,4 +1,4 @@
-"""nodepiece inspect: what a vocabulary is like, and how one node is written."""
+"""nodepiece inspect: statistics of a vocabulary, or the pieces of one node."""
 
 import json
 from dataclasses import asdict
@@ -30,14 +30,16 @@ def inspect(
     node: Annotated[
         str | None,
         typer.Option(
-            "--node", metavar="NAME", help="Show the pieces of this node and who shares them."
+            "--node",
+            metavar="NAME",
+            help="Show the pieces of this node, and nodes that share them.",
         ),
     ] = None,
     dim: Annotated[
-        int, typer.Option("--dim", min=1, help="Numbers in a vector, for the comparison of memory.")
+        int, typer.Option("--dim", min=1, help="Dimension of a vector, to compare memory.")
     ] = 200,
 ) -> None:
-    """Show sizes, distances, how many nodes look alike, and the memory that is saved."""
+    """Show sizes, distances, how many nodes have the same pieces, and the memory saved."""
     from nodepiece.tokenizer.statistics import describe_tokens
     from nodepiece.tokenizer.storage import load_tokens
 
@@ -142,7 +144,7 @@ def show_node(described: dict[str, Any]) -> None:
 
 
 def anchors_by_distance(anchors: list[str], distances: list[int]) -> list[tuple[str, str]]:
-    """A row for each distance; one for all where distances are not kept."""
+    """A row for each distance, or a single row where distances are not kept."""
     if not anchors:
         return [("anchors", "none: no anchor can be reached")]
     names: dict[int, list[str]] = {}

@@ -1,4 +1,4 @@
-"""nodepiece label: a graph and the classes of its nodes become a dataset for classification."""
+"""nodepiece label: make a dataset for node classification from a graph and labels."""
 
 import json
 from dataclasses import asdict
@@ -56,7 +56,9 @@ def label(
     ] = None,
     least_nodes: Annotated[
         int,
-        typer.Option("--least-nodes", metavar="N", help="Nodes that a class must have to be kept."),
+        typer.Option(
+            "--least-nodes", metavar="N", help="Leave out classes with fewer nodes than this."
+        ),
     ] = 50,
     valid_share: Annotated[
         float,
@@ -69,7 +71,7 @@ def label(
         typer.Option("--test-share", metavar="S", help="Share of the labelled nodes for the test."),
     ] = 0.1,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, metavar="N", help="It decides the split.")
+        int, typer.Option("--seed", min=0, metavar="N", help="Random seed of the split.")
     ] = 0,
     as_json: JsonOption = False,
     delimiter: DelimiterOption = None,
@@ -78,10 +80,10 @@ def label(
     format: FormatOption = None,
     data: DataOption = None,
 ) -> None:
-    """Make a dataset for node classification of GRAPH and LABELS, as the paper made its own.
+    """Make a dataset for node classification from GRAPH and LABELS, as the paper made its own.
 
     Leaves out facts that state classes, then nodes without other facts, then rare classes, and
-    splits the labelled nodes. Train on it with a TOML file that says dataset = "DATASET".
+    splits the labelled nodes. To train on it, set dataset = "DATASET" in a TOML file.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Files with facts that a run has not seen, and lists of names."""
+"""Options and readers for new facts, other graphs and lists of names."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,8 +17,8 @@ FactsOption = Annotated[
     typer.Option(
         "--facts",
         metavar="FILE",
-        help="Answer as if these facts were known too, which may name new nodes; nothing of it is "
-        "kept. Any format that GRAPH may have, or - for standard input.",
+        help="Answer as if these facts were known too; they may name new nodes, and are not "
+        "stored. Any format that GRAPH may have, or - for standard input.",
     ),
 ]
 OtherGraphOption = Annotated[
@@ -26,7 +26,7 @@ OtherGraphOption = Annotated[
     typer.Option(
         "--graph",
         metavar="GRAPH",
-        help="Ask about another graph over the relations of training: a file, a folder with a "
+        help="Use another graph with the relations of training: a file, a folder with a "
         "train file, or - (runs of inductive link prediction).",
     ),
 ]
@@ -35,23 +35,24 @@ UnseenRelationsOption = Annotated[
     typer.Option(
         "--unseen-relations",
         metavar="HOW",
-        help="Relations of GRAPH that training did not have: refuse, or the mean of all.",
+        help="Relations of GRAPH that training did not have: refuse them, or use the mean vector "
+        "of all relations (mean).",
     ),
 ]
 
 
 def read_facts(source: str, options: "ReadOptions") -> "KnowledgeGraph":
-    """Facts by name, and on standard error what was read."""
+    """Read facts by name, and report on standard error what was read."""
     from nodepiece.data.read import read_graph_with_report
 
     with stage("reading " + ("standard input" if source == "-" else source)) as remarks:
         facts, report = read_graph_with_report(source, options=options)
-        remarks += [said.removeprefix(f"{report.source}: ") for said in report.sentences()]
+        remarks += [line.removeprefix(f"{report.source}: ") for line in report.sentences()]
     return facts
 
 
 def read_names(path: Path) -> list[str]:
-    """One name a line; empty lines do not count."""
+    """Read a file with one name a line; empty lines are skipped."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError as error:

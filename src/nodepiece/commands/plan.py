@@ -44,7 +44,7 @@ def plan(
     no_timing: Annotated[
         bool,
         typer.Option(
-            "--no-timing", "--no-trial", help="Parameters and memory only: no steps are timed."
+            "--no-timing", "--no-trial", help="Parameters and memory only; time no steps."
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -54,10 +54,11 @@ def plan(
     columns: ColumnsOption = None,
     format: FormatOption = None,
 ) -> None:
-    """Say what a model will take: parameters, memory on host and device, time.
+    """Estimate what a model needs: parameters, memory on host and device, time.
 
-    For the experiment of any task, or for the defaults on GRAPH, and beside it for a model with a
-    vector of the same size for every node. Times are from a few steps on this machine.
+    Estimates an experiment of any task, or the default settings on GRAPH, and for comparison a
+    model with a vector of the same size for every node. Times are extrapolated from a few steps on
+    this machine.
     """
     import numpy as np
 
@@ -86,9 +87,9 @@ def plan(
 
 
 def open_source(source: str, overrides: list[str], data: Path | None) -> "Subject":
-    """The experiment on its graph.
+    """Open an experiment and its graph.
 
-    For link prediction on a benchmark whose files are not here, its known sizes do.
+    For link prediction on a benchmark without local files, its known sizes are used.
     """
     from nodepiece.data.benchmarks import BENCHMARKS
     from nodepiece.recipes import experiment_names
@@ -129,7 +130,7 @@ def sizes_line(subject: "Subject") -> str:
 
 
 def plan_table(plans: "list[Plan]", durations: "list[Duration]") -> Table:
-    """A column for each model."""
+    """A table with a column for each model."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for each in plans:

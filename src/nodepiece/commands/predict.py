@@ -46,7 +46,7 @@ def predict(
         typer.Option(
             "--node",
             metavar="NAME",
-            help="A node whose classes are asked for (runs of node classification).",
+            help="The node to classify (runs of node classification).",
         ),
     ] = None,
     graph: OtherGraphOption = None,
@@ -55,7 +55,7 @@ def predict(
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="How many answers.")] = 10,
     include_known: Annotated[
         bool,
-        typer.Option("--include-known", help="Also answers that the run's facts state already."),
+        typer.Option("--include-known", help="Also show answers that known facts state."),
     ] = False,
     as_json: JsonOption = False,
     device: DeviceOption = None,
@@ -66,9 +66,9 @@ def predict(
 ) -> None:
     """Complete a fact: give two of --head, --relation and --tail, and get the third.
 
-    The likeliest answers come first. Only the order of the scores has a meaning. With --node,
-    the classes of a node and their probabilities. With --facts, nodes that the run has not seen
-    are asked about by the facts that name them.
+    The likeliest answers come first. Scores can be compared within one query only. With --node,
+    prints the classes of a node and their probabilities. With --facts, a query may name new nodes
+    that these facts describe.
     """
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
@@ -81,7 +81,7 @@ def predict(
         opened = opened.with_facts(read_facts(facts, options))
     if node is not None:
         if head is not None or relation is not None or tail is not None:
-            raise InputError("--node asks for classes; leave out --head, --relation and --tail")
+            raise InputError("--node predicts classes; leave out --head, --relation and --tail")
         print_classes(node, opened.classify(node, top=top), as_json=as_json)
         return
     answers = opened.predict(

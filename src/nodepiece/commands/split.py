@@ -45,7 +45,7 @@ def split(
         typer.Option("--share", metavar="S", help="Share of the nodes for valid, and for test."),
     ] = 0.05,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, metavar="N", help="It decides the split.")
+        int, typer.Option("--seed", min=0, metavar="N", help="Random seed of the split.")
     ] = 0,
     as_json: JsonOption = False,
     delimiter: DelimiterOption = None,
@@ -54,10 +54,10 @@ def split(
     format: FormatOption = None,
     data: DataOption = None,
 ) -> None:
-    """Make an out-of-sample dataset: some nodes are taken out with all their facts.
+    """Make a dataset with out-of-sample nodes: some nodes are taken out with all their facts.
 
-    All facts are merged; the nodes are drawn from those with at least two facts. Train on the
-    folder with a TOML file that says task = "out-of-sample" and dataset = "FOLDER".
+    All facts are merged; the nodes are drawn from those with at least two facts. To train on the
+    folder, set task = "out-of-sample" and dataset = "FOLDER" in a TOML file.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""What is known of a vocabulary, and how well a model ranks, as tables to read."""
+"""Tables for people: statistics of a vocabulary, and scores of a model."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ def show_statistics(
 
 
 def rows(pairs: list[tuple[str, str]]) -> Table:
-    """Two columns: what, and how much."""
+    """A table with two columns: names and values."""
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column()
@@ -142,7 +142,7 @@ def score_table(named: "Sequence[tuple[str, Scores]]", *, heading: str) -> Table
     return table
 
 
-# Scores between 0 and 1, the larger the better, and how they are called.
+# Scores between 0 and 1, larger is better, and their printed names.
 SHARES = {
     "mrr": "MRR",
     "hits@1": "Hits@1",
@@ -152,7 +152,7 @@ SHARES = {
     "prc_auc": "PRC-AUC",
     "hard_accuracy": "hard accuracy",
 }
-# All that is shown, and how it is written.
+# All columns that are shown, and their number formats.
 COLUMNS = {key: (name, ".3f") for key, name in SHARES.items()} | {
     "mean_rank": ("mean rank", ",.1f"),
     "count": ("ranks", ",d"),

@@ -1,4 +1,4 @@
-"""nodepiece tokenize: a graph becomes a vocabulary and a table of tokens."""
+"""nodepiece tokenize: turn a graph into a vocabulary and a table of tokens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,8 +93,8 @@ def tokenize(
         typer.Option(
             "--ties",
             metavar="HOW",
-            help="Which of equally near anchors come first: by an order of each node's own "
-            "(per-node), or by one order for all (global).",
+            help="How ties between equally near anchors are broken: by a separate order for each "
+            "node (per-node), or by one order for all (global).",
         ),
     ] = DEFAULTS.ties,
     relation_order: Annotated[
@@ -110,8 +110,8 @@ def tokenize(
         typer.Option(
             "--disconnected",
             metavar="HOW",
-            help="Parts of the graph without an anchor are written as \\[DISCONNECTED] (token), or "
-            "get an anchor more (anchor).",
+            help="Nodes of a component without an anchor are written as \\[DISCONNECTED] (token), "
+            "or the component gets an additional anchor (anchor).",
         ),
     ] = DEFAULTS.disconnected,
     no_distances: Annotated[
@@ -158,7 +158,7 @@ def tokenize(
 
 @contextmanager
 def settings_by_options() -> Iterator[None]:
-    """Have errors name settings by the options of this command."""
+    """Make errors in the block name the options of this command instead of settings."""
     try:
         yield
     except SettingError as error:
@@ -167,12 +167,12 @@ def settings_by_options() -> Iterator[None]:
 
 def chosen_share(anchors: int | None, anchor_share: float | None) -> float:
     if anchors is not None and anchor_share is not None:
-        raise InputError("--anchors and --anchor-share both say how many anchors; give one of them")
+        raise InputError("--anchors and --anchor-share both set the number of anchors; give one")
     return DEFAULTS.anchor_share if anchor_share is None else anchor_share
 
 
 def parse_mix(text: str) -> dict[str, float]:
-    """Such as "degree=0.4,pagerank=0.4,random=0.2"."""
+    """Parse shares such as "degree=0.4,pagerank=0.4,random=0.2"."""
     mix = {}
     for part in text.split(","):
         strategy, _, share = part.partition("=")

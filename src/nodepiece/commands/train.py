@@ -1,4 +1,4 @@
-"""nodepiece train: an experiment becomes a run folder."""
+"""nodepiece train: train the model of an experiment and write a run folder."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DeviceOption = Annotated[
     str | None,
-    typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N; a GPU if there is one."),
+    typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N; else a GPU, if any."),
 ]
 
 
@@ -55,7 +55,7 @@ def train(
     ] = None,
     device: DeviceOption = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint in RUN, if there is one.")
+        bool, typer.Option("--resume", help="Continue from the checkpoint in RUN, if any.")
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the run in RUN when this one is finished.")
@@ -76,8 +76,8 @@ def train(
 ) -> None:
     """Train a model and evaluate it on the test facts.
 
-    Ctrl-C stops after the epoch, and --resume goes on from there to the same result. For several
-    GPUs: torchrun --nproc-per-node 4 -m nodepiece train EXPERIMENT.
+    Ctrl-C stops after the epoch, and --resume continues from there to the same result. To train on
+    several GPUs: torchrun --nproc-per-node 4 -m nodepiece train EXPERIMENT.
     """
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.run_folder import CONFIG
@@ -90,7 +90,7 @@ def train(
         return
     if experiment is None:
         raise InputError(
-            "say which EXPERIMENT to train: a TOML file, or a name that `nodepiece experiments` "
+            "name the EXPERIMENT to train: a TOML file, or a name that `nodepiece experiments` "
             "lists, such as countries"
         )
     options = read_options(delimiter, header, columns, format)
@@ -98,7 +98,7 @@ def train(
     settings = load_experiment(experiment, overrides)
     folder = output or Path("runs") / settings.name
     is_first = torchrun_rank() == 0
-    if is_first:  # which makes the folder; who comes later would take it for an earlier run
+    if is_first:  # it creates the folder; the others would take it for an earlier run
         check_output(folder, marker=CONFIG, kind="run")
     keep_freed_memory()
     with EpochProgress(settings.training.epochs) as progress:
@@ -126,7 +126,7 @@ def train(
         again = command_line(
             experiment, folder, overrides=overrides, device=device, data=data, resume=True
         )
-        raise Stopped(f"stopped after the epoch; go on with: {again}")
+        raise Stopped(f"stopped after the epoch; continue with: {again}")
     for sentence in summary(metrics, folder):
         log(sentence)
 
@@ -146,15 +146,16 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
         f"{metrics['experiment']}: {scores}",
         f"{metrics['parameters']:,} parameters; {seconds['train']:.1f} s of training, "
         f"{seconds['evaluate']:.1f} s of evaluation on {metrics['device']}",
-        f"wrote {folder}; ask it with: nodepiece predict {folder} {query}",
+        f"wrote {folder}; query it with: nodepiece predict {folder} {query}",
     ]
 
 
 @contextmanager
 def stop_after_epoch(is_under_way: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
-    """While epochs are under way, the first Ctrl-C asks to stop after this one.
+    """Yield a function that returns whether training should stop after the current epoch.
 
-    The second one stops at once, and so does the first before and after the epochs.
+    The first Ctrl-C during the epochs requests this. The second one stops at once, and so does
+    any Ctrl-C before or after the epochs.
     """
     asked = False
     before = signal.getsignal(signal.SIGINT)

@@ -29,9 +29,9 @@ def show_unseen_country(countries: "Dataset") -> None:
     from nodepiece.data.hold_out import hold_out
 
     out.print(
-        f"And what of a node that comes after training? For once, {NAME} is left out with all "
-        f"its facts. The model is then given {len(GIVEN_FACTS)} facts, and nothing is trained "
-        "again. What is true has a star.\n"
+        f"What about a node that is added after training? A model is trained without {NAME} and "
+        f"its facts. Then it is given {len(GIVEN_FACTS)} of them, and nothing is trained again. "
+        "True answers are marked with a star.\n"
     )
     without, facts = hold_out(countries, NAME)
     with tempfile.TemporaryDirectory() as place:
@@ -67,7 +67,7 @@ def train_without(dataset: "Dataset", folder: Path) -> "LinkRun":
 
 
 def answers(run: "LinkRun", relation: str, facts: "list[NamedTriple]") -> str:
-    """The likeliest answers; those that are true have a star."""
+    """The likeliest answers; true ones are marked with a star."""
     true = {tail for head, known, tail in facts if head == NAME and known == relation}
     likeliest = run.predict(head=NAME, relation=relation, top=NUM_ANSWERS)
     return ", ".join(answer.name + "*" * (answer.name in true) for answer in likeliest)

@@ -1,4 +1,4 @@
-"""nodepiece update: lasting changes to the graph of a run, without training."""
+"""nodepiece update: change the stored graph of a run, without training."""
 
 import json
 from dataclasses import asdict
@@ -38,15 +38,15 @@ def update(
         typer.Option(
             "--remove-nodes",
             metavar="FILE",
-            help="Nodes to remove with all their facts: a file with a name a line.",
+            help="Nodes to remove with all their facts: a file, one name a line.",
         ),
     ] = None,
     keep_vectors: Annotated[
         bool,
         typer.Option(
             "--keep-vectors",
-            help="Compute all vectors now and keep them beside the run: later queries are "
-            "answered without. A first change does so as well.",
+            help="Compute all node vectors now and store them with the run, so that later queries "
+            "need not. The first update of a run does so too.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -56,12 +56,11 @@ def update(
     columns: ColumnsOption = None,
     format: FormatOption = None,
 ) -> None:
-    """Add facts and nodes to the graph of RUN, or remove them, for good.
+    """Add facts and nodes to the stored graph of RUN, or remove them.
 
-    New nodes get their pieces from their facts and their vectors by the weights as they are, and so
-    does every node whose pieces change; all others stay untouched. Relations must be known from
-    training. An update is committed wholly or not at all, and who uses the run meanwhile is not
-    disturbed.
+    Pieces and vectors of new nodes, and of nodes whose pieces change, are computed without
+    training; other nodes keep theirs. Relations must be known from training. An update is atomic:
+    it is committed completely or not at all, and processes that have the run open are not affected.
     """
     from nodepiece.inference.run import load
     from nodepiece.inference.update import keep_vectors as keep_vectors_of

@@ -1,9 +1,9 @@
 """Sums over bags of rows, forwards and backwards without atomics.
 
-One operation carries the factorized MLP: `bag_sum(rows, bags)[i]` is the sum of the rows that bag
-i names. Its gradient is the same operation over the transposed bags (for each row, the bags it is
-in), so both ways are plain gathers with a fixed order of additions: the same result on every run,
-no atomics, and no copy of a row for each of its uses.
+The factorized MLP needs one operation: `bag_sum(rows, bags)[i]` is the sum of the rows in bag i.
+Its gradient is the same operation over the transposed bags (for each row, the bags it is in), so
+both directions only read rows, with a fixed order of additions: the same result on every run, no
+atomics, and no copy of a row for each of its uses.
 """
 
 from collections.abc import Callable
@@ -21,13 +21,13 @@ HAS_TRITON = find_spec("triton") is not None  # comes with PyTorch for CUDA
 
 
 def has_kernel(*rows: Tensor) -> bool:
-    """Whether these are added up by a kernel of ours, which needs Triton and sums in float32."""
+    """Whether our Triton kernel, which sums in float32, can sum these rows."""
     return HAS_TRITON and all(part.is_cuda and part.dtype != torch.float64 for part in rows)
 
 
 @dataclass(frozen=True)
 class Bags:
-    """Which rows each bag holds. All shapes depend on the sizes alone, never on the contents."""
+    """The rows in each bag. All shapes depend only on sizes, never on the contents."""
 
     members: Tensor  # (num_members,) row ids, bag after bag
     offsets: Tensor  # (num_bags + 1,) where each bag starts and the last one ends
@@ -39,10 +39,10 @@ class Bags:
         return len(self.offsets) - 1
 
     def copy_from(self, other: "Bags") -> None:
-        """Take over the contents of bags of equal sizes in place, where a CUDA graph finds them."""
+        """Copy the contents of bags of equal sizes in place, at the addresses of a CUDA graph."""
         self.members.copy_(other.members)
         self.offsets.copy_(other.offsets)
-        if "chunks" in vars(self):  # otherwise nobody has seen them yet
+        if "chunks" in vars(self):  # otherwise not computed yet
             for mine, theirs in zip(self.chunks, other.chunks, strict=True):
                 mine.copy_(theirs)
 
@@ -86,7 +86,7 @@ class _BagSum(torch.autograd.Function):
 
 
 def sum_members(rows: Tensor, bags: Bags) -> Tensor:
-    """The sums themselves; on a GPU in two levels, so that no program is left with a long bag."""
+    """The sum of each bag; on a GPU in two levels, so that no program gets a long bag."""
     if not rows.is_cuda:
         return sum_rows(rows, bags.members, bags.offsets)
     if bags.width is not None and bags.width <= CHUNK:
@@ -95,7 +95,7 @@ def sum_members(rows: Tensor, bags: Bags) -> Tensor:
 
 
 def sum_chunks(bags: Bags, sums_of: Callable[[Tensor], Tensor]) -> Tensor:
-    """In two levels: `sums_of` adds up chunks, given their offsets, and these are added up here."""
+    """The sum of each bag in two levels: `sums_of` sums chunks, given their offsets; then these."""
     chunks, bag_chunks = bags.chunks
     partial = sums_of(chunks)
     if has_kernel(partial):
@@ -107,7 +107,7 @@ def sum_chunks(bags: Bags, sums_of: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def sum_rows(rows: Tensor, members: Tensor, offsets: Tensor) -> Tensor:
-    """One level of sums, by the kernel that suits the device."""
+    """One level of sums, by the kernel for the device."""
     if has_kernel(rows):
         from nodepiece.encoders import bag_sum_cuda  # imports Triton
 

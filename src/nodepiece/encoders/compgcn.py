@@ -14,10 +14,10 @@ from nodepiece.encoders.parameters import Dropout, linear, xavier
 
 
 class CompGCN(nn.Module):
-    """Layers over a graph that is an argument: the same weights serve any graph.
+    """CompGCN layers with the graph as an argument, so the same weights serve any graph.
 
-    Relations are those of the graph with their inverses. An edge may be hidden from a step by a
-    weight of 0, as a batch's own facts are, with all shapes as before.
+    Relations are those of the graph with their inverses. An edge mask of 0 hides an edge from a
+    step, such as those of a batch's own facts, without a change of shapes.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class CompGCN(nn.Module):
     def forward(
         self, nodes: Tensor, relations: Tensor, edges: EdgeLayout, edge_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """(num_nodes, dim), (num_relations, dim) -> the same after all layers.
+        """Nodes (num_nodes, dim) and relations (num_relations, dim) after all layers.
 
         edge_mask: (num_edges,), 0 for hidden edges, in the order given to `build_edge_layout`.
         """
@@ -63,7 +63,7 @@ class CompGCN(nn.Module):
 class CompGCNLayer(nn.Module):
     """relu(norm((dropout(direct sum) + dropout(inverse sum) + own) / 3)), and relations W.
 
-    Own is W (node o loop), where the loop is a relation of its own.
+    Own is W (node o loop), where the loop is an additional relation.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class CompGCNLayer(nn.Module):
 def make_messages(
     dim: int, settings: GraphLayerSettings, *, generator: torch.Generator
 ) -> Messages:
-    """By our own kernels or by PyTorch Geometric; the same parameters and the same results."""
+    """A module for messages: our kernels or PyTorch Geometric, with the same results."""
     kind = Messages
     if not settings.fused:
         from nodepiece.encoders.pyg_messages import PyGMessages  # takes seconds to import

@@ -33,18 +33,18 @@ def moduli(vector: Tensor) -> Tensor:
 
 
 def safe_root(squared: Tensor) -> Tensor:
-    """The root; 0 with gradient 0 for what is 0, or what rounding left below it."""
+    """The square root; 0 with gradient 0 where the value is 0 or, by rounding, below 0."""
     is_positive = squared > 0
     return torch.where(is_positive, torch.where(is_positive, squared, 1.0).sqrt(), 0.0)
 
 
 def to_unit_modulus(vector: Tensor) -> Tensor:
-    """Every complex number on the unit circle; zero, which has no direction, becomes 1."""
+    """Complex numbers normalized to modulus 1; zero, which has no direction, becomes 1."""
     return _ToUnitModulus.apply(vector)  # type: ignore[no-untyped-call]
 
 
 class _ToUnitModulus(torch.autograd.Function):
-    """With its gradient written out, in a quarter of the passes over small arrays."""
+    """`to_unit_modulus` with an explicit gradient: a quarter of the passes over small arrays."""
 
     @staticmethod
     def forward(ctx: Any, vector: Tensor) -> Tensor:

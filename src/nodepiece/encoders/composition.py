@@ -1,7 +1,7 @@
-"""How a neighbour and the relation to it become one vector (Vashishth et al., 2020).
+"""Compositions of a neighbour and its relation into one vector (Vashishth et al., 2020).
 
-Each takes (..., dim) twice, node and relation, and broadcasts. Complex vectors have their real
-half first, as everywhere.
+Each function takes (..., dim) twice, node and relation, and broadcasts. Complex vectors have their
+real half first, as everywhere.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def rotate(node: Tensor, relation: Tensor) -> Tensor:
 
 
 class _Rotate(torch.autograd.Function):
-    """The product with its gradient written out, in a third fewer passes over memory."""
+    """`rotate` with an explicit gradient, in a third fewer passes over memory."""
 
     @staticmethod
     def forward(ctx: Any, node: Tensor, relation: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ class _Rotate(torch.autograd.Function):
 
 
 def complex_product(left: Tensor, right: Tensor, *, sign: int) -> Tensor:
-    """The left one times the right one, or its conjugate where the sign is -1; equal shapes."""
+    """left * right, or left * conjugate(right) if the sign is -1; the shapes are equal."""
     left_real, left_imaginary = left.chunk(2, dim=-1)
     right_real, right_imaginary = right.chunk(2, dim=-1)
     product = torch.empty_like(left, dtype=torch.result_type(left, right))

@@ -14,16 +14,16 @@ from nodepiece.encoders.segments import EdgeGroups, group_edges
 class EdgeLayout:
     """Edges sorted by their target, inverses included.
 
-    A target is a node in one direction: target n is node n receiving along direct relations,
-    target num_nodes + n the same node receiving along inverse ones. A pair is a distinct pair of
-    relation and source: its message is the same for all targets. Wikidata's graph has
-    2.7 times fewer pairs than edges.
+    A target is a node in one direction: target n is node n receiving messages along direct
+    relations, target num_nodes + n is node n receiving messages along inverse ones. A pair is a
+    distinct (relation, source) pair: its message is the same for all targets. Wikidata's graph
+    has 2.7 times fewer pairs than edges.
     """
 
     num_nodes: int
-    num_direct_edges: int  # they come first
-    num_direct_pairs: int  # sorted by relation: those along direct ones come first
-    order: Tensor  # (num_edges,) int64: where each of these edges was in the caller's order
+    num_direct_edges: int  # direct edges come first
+    num_direct_pairs: int  # pairs are sorted by relation, so direct ones come first
+    order: Tensor  # (num_edges,) int64: the position of each edge in the caller's order
     targets: EdgeGroups  # num_edges edges, 2 * num_nodes rows
     pairs: EdgeGroups  # num_edges edges, num_pairs rows
     neighbours: EdgeGroups  # of pairs: num_pairs edges, num_nodes rows
@@ -35,7 +35,7 @@ class EdgeLayout:
         return self.pairs, self.targets
 
     def reverse_targets(self) -> Tensor:
-        """For every edge its source, as a target in the other direction: (num_edges,)."""
+        """The source of every edge, as a target in the other direction: (num_edges,)."""
         neighbour = self.neighbours.rows.index_select(0, self.pairs.rows)
         return neighbour + (self.targets.rows < self.num_nodes) * self.num_nodes
 
@@ -57,7 +57,7 @@ class EdgeLayout:
 
 
 def build_edge_layout(edges: Tensor, num_nodes: int, num_relations: int) -> EdgeLayout:
-    """edges: (num_edges, 3), inverses included; messages go from the tails to the heads.
+    """Build the layout of edges (num_edges, 3), inverses included; tails send, heads receive.
 
     `num_relations` counts direct and inverse ones; the second half of the ids are the inverses.
     """

@@ -1,6 +1,6 @@
 """The inner loops of `sum_products` and `products_along` on a GPU, in Triton.
 
-A complex product needs rows of even length, which `GraphLayerSettings.check_dim` sees to.
+A complex product needs rows of even length, which `GraphLayerSettings.check_dim` ensures.
 """
 
 import torch
@@ -23,7 +23,7 @@ def _rows_at(values, row, offset, column, mask, dim):  # type: ignore[no-untyped
 
 @triton.jit
 def _products(left, left_row, right, right_row, column, mask, dim, HOW: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Of rows (EDGES,) and columns (COLUMNS,): the products, and their imaginary half."""
+    """The products of rows (EDGES,) in columns (COLUMNS,), and their imaginary half."""
     one = _rows_at(left, left_row, 0, column, mask, dim)
     other = _rows_at(right, right_row, 0, column, mask, dim)
     product = one * other
@@ -123,13 +123,13 @@ def sum_products(
 
 
 def _numbers_for(left: Side | SideOfEdges, right: Side, num_rows: int) -> Tensor:
-    """Room for products, or for sums of them: (num_rows, dim)."""
+    """An uninitialized tensor for products or sums of products: (num_rows, dim)."""
     one, other = left[0], right[0]
     return one.new_empty(num_rows, one.shape[1], dtype=torch.result_type(one, other))
 
 
 def _columns(dim: int, how: str) -> tuple[int, int]:
-    """How many columns there are to go through, and how many a program has."""
+    """The number of columns in all, and of each program."""
     width = dim if how == "multiply" else dim // 2
     return width, min(COLUMNS_AT_ONCE, triton.next_power_of_2(width))
 

@@ -1,8 +1,8 @@
-"""Our own encoder: pieces gated by their distance and added up, then a small network.
+"""An encoder that is not in the paper: gate pieces by distance, sum them, apply a small network.
 
-Concatenation spends nearly all parameters on one weight for each position. Adding the pieces up
-spends none, so the same budget buys wider vectors; a distance scales its anchor elementwise, so
-which anchor is how far is not lost in the sum.
+Concatenation needs a weight matrix for each position, which is nearly all of its parameters. A sum
+needs none, so the same number of parameters allows wider vectors. A distance scales its anchor
+elementwise, so the sum still depends on which anchor is at which distance.
 """
 
 import torch
@@ -34,7 +34,7 @@ class GatedSumEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, vectors: PieceVectors, tokens: Tokens) -> Tensor:
-        """The plain way: a vector for every piece of every node."""
+        """Node vectors, computed with a vector for every piece of every node."""
         anchors = embedding(tokens.anchors, vectors.anchors)
         if vectors.distances is not None and tokens.distances is not None:
             anchors = anchors * (1 + embedding(tokens.distances, vectors.distances))
@@ -45,7 +45,7 @@ class GatedSumEncoder(nn.Module):
         return self.from_sums(bag_sum(self.products(vectors), bags, transposed))
 
     def products(self, vectors: PieceVectors) -> Tensor:
-        """Every anchor at every distance, then every relation: (num_products, dim)."""
+        """Rows for every anchor at every distance, then every relation: (num_products, dim)."""
         anchors = vectors.anchors
         if vectors.distances is not None:
             gates = 1 + vectors.distances
@@ -54,7 +54,7 @@ class GatedSumEncoder(nn.Module):
 
     @property
     def num_products(self) -> int:
-        """How many rows `products` has."""
+        """The number of rows of `products`."""
         has_padding = self.counts.relations_per_node > 0
         return self._num_anchor_rows() + self.counts.num_relations + has_padding
 

@@ -17,13 +17,13 @@ from nodepiece.encoders.segments import EdgeGroups, group_edges
 class Neighbourhoods:
     """The edges of a graph, and the weight of each in the mean over a node's neighbours.
 
-    All relations of a node count alike, and so do all neighbours along the same relation.
+    All relations of a node have equal weights, and so do all neighbours along the same relation.
     """
 
     edge_index: EdgeIndex
     pair: Tensor  # (num_edges,) int64: pairs of a node and one of its relations, numbered
     node_of_pair: Tensor  # (num_pairs,) int64, ascending
-    share_of_pair: Tensor  # (num_pairs,) one over the relations of the node and over its neighbours
+    share_of_pair: Tensor  # (num_pairs,) 1 / (relations of the node * neighbours of the pair)
     edge_mask: Tensor | None = None  # (num_edges,) 0: hidden; None: all are visible
 
     @cached_property
@@ -52,7 +52,7 @@ class Neighbourhoods:
 
 
 def group_neighbours(edges: Tensor, num_nodes: int, num_relations: int) -> Neighbourhoods:
-    """edges: (num_edges, 3), inverses included; a message goes from the tail to the head."""
+    """Group edges (num_edges, 3), inverses included; a message goes from the tail to the head."""
     head, relation, _ = edges.long().T
     key, pair, num_neighbours = torch.unique(
         head * num_relations + relation, return_inverse=True, return_counts=True

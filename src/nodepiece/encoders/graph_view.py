@@ -1,7 +1,7 @@
-"""A graph as a model without anchors sees it: any graph over the relations that it was trained on.
+"""The tokens and edges of a graph for a model without anchors.
 
-Nodes are written with relations alone, so nothing of the training graph's own is in a token. The
-same weights then serve another graph through another view.
+Nodes are written with relations alone, so tokens do not refer to nodes of the training graph. The
+same weights then serve any graph with the relations of training, through another view.
 """
 
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ from nodepiece.tokenizer.vocabulary import fit_vocabulary
 
 @dataclass(frozen=True)
 class GraphView:
-    """What the nodes of a graph are written with, and its edges.
+    """The tokens of the nodes of a graph, and its edges.
 
-    Relations that training did not have count as one more, the unseen relation.
+    All relations that training did not have are one additional relation, the unseen relation.
     """
 
     num_nodes: int
@@ -39,11 +39,11 @@ class GraphView:
 
     @property
     def num_relations(self) -> int:
-        """Direct and inverse, the unseen one included."""
+        """The number of relations, direct and inverse, the unseen one included."""
         return 2 * (self.num_known + self.has_unseen)
 
     def relation_row(self, relation: int, num_relations: int) -> int:
-        """Where a relation of a graph that has `num_relations` of them is in this view.
+        """The row in this view of a relation of a graph with `num_relations` relations.
 
         Inverses come after all direct ones, in the graph as in the view.
         """
@@ -61,18 +61,18 @@ class GraphView:
         return ones.index_fill_(0, torch.cat([edges, inverse]), 0.0)
 
     def tokens_with(self, edge_mask: Tensor) -> Tokens:
-        """The tokens without the relations that a node has along hidden edges only.
+        """The tokens without relations that a node has only along hidden edges.
 
-        edge_mask: (num_edges,) 0: hidden. The others move up and [PAD] fills, as if edges were not
-        there, except that a relation that was left out of a sample is not called back in. For a
-        view without unseen relations.
+        edge_mask: (num_edges,) 0: hidden. The other relations move up and [PAD] fills the row, as
+        in a graph without these edges, except that the freed slots are not used to sample more
+        relations. For a view without unseen relations.
         """
         visible = edge_mask.new_zeros(len(self.pairs)).index_add_(0, self.pair_of_edge, edge_mask)
         relations = self.tokens.relations
         node = torch.arange(self.num_nodes, device=relations.device)[:, None]
         key = node * (self.num_relations + 1) + relations
         pair = torch.searchsorted(self.pairs, key).clamp_max(len(self.pairs) - 1)
-        is_relation = self.pairs[pair] == key  # and no padding
+        is_relation = self.pairs[pair] == key  # not padding
         is_hidden = is_relation & (visible[pair] <= 0)
         shown = relations.masked_fill(is_hidden, self.num_relations)
         order = (shown == self.num_relations).int().argsort(dim=1, stable=True)
@@ -81,7 +81,7 @@ class GraphView:
 
 
 def merge_unseen(graph: KnowledgeGraph, num_known: int) -> KnowledgeGraph:
-    """The graph with all relations from `num_known` on taken for one; names are left behind."""
+    """The graph with all relations from `num_known` on merged into one, without names."""
     if graph.num_relations <= num_known:
         return graph
     triples = graph.triples.copy()
@@ -105,11 +105,11 @@ def view_graph(
     graph: KnowledgeGraph,
     table: TokenTable,  # of the graph, from `tokenize_by_relations`
     num_known: int,
-    encoder: MLPEncoder | GatedSumEncoder | None,  # whose products are shared; None: the plain way
+    encoder: MLPEncoder | GatedSumEncoder | None,  # None: not factorized
     *,
     device: torch.device,
 ) -> GraphView:
-    """Costs some sorts of the edges: made once for a graph."""
+    """Build the view of a graph. Costs several sorts of the edges; made once for a graph."""
     merged = merge_unseen(graph, num_known)
     edges = torch.tensor(with_inverses(merged)).to(device)
     has_unseen = merged.num_relations > num_known
@@ -131,7 +131,7 @@ def view_graph(
 
 
 def renumbered(relations: Tensor, num_known: int) -> Tensor:
-    """Tokens of a graph with the unseen relation by the numbers of a model that does not have it.
+    """Relation tokens renumbered for a model that does not have the unseen relation.
 
     From: known, unseen, their inverses, [PAD]. To: known, their inverses, [PAD], unseen, inverse.
     """
@@ -145,6 +145,6 @@ def renumbered(relations: Tensor, num_known: int) -> Tensor:
 
 
 def unseen_vectors(relations: Tensor) -> Tensor:
-    """The mean of all direct relations and that of all inverse ones: (2, dim)."""
+    """The mean of all direct relations and the mean of all inverse relations: (2, dim)."""
     direct, inverse = relations.chunk(2)
     return torch.stack([direct.mean(dim=0), inverse.mean(dim=0)])

@@ -87,7 +87,7 @@ def message_moments(
 ) -> Tensor:
     """The moments of the messages of every node, and its state: (num_nodes, num_queries, 5, dim).
 
-    Each node has one more message, the boundary at a head and 0 elsewhere, so none is without.
+    Each node has one additional message: the boundary at a head, 0 elsewhere.
     Messages that tie for an extreme all receive its gradient.
     """
     return _MessageMoments.apply(states, relations, boundary, heads, edge_mask, edges)  # type: ignore[no-untyped-call]
@@ -151,9 +151,9 @@ def moments(
     edge_mask: Tensor,
     edges: SortedEdges,
 ) -> tuple[Tensor, Tensor]:
-    """What `message_moments` returns, and the number of messages of each node, (num_nodes,).
+    """The result of `message_moments`, and the number of messages of each node, (num_nodes,).
 
-    Here all messages are in memory at once.
+    This version holds all messages in memory at once.
     """
     query = torch.arange(len(heads), device=heads.device)
     own = torch.zeros_like(states).index_put((heads, query), boundary)

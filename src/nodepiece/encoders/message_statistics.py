@@ -1,8 +1,8 @@
 """Principal neighbourhood aggregation (Corso et al., 2020): statistics at several scales.
 
-Four statistics at three scales, as its authors have them. The code of our paper, in its one use
-(inductive WN18RR v1), took six at five: also the sum, the variance, and scales linear in the
-degree, all of messages already weighted by attention, and of the loop too, with 2.5 times the
+Four statistics at three scales, as in that paper. The code of the NodePiece paper, which uses it
+once (inductive WN18RR v1), has six at five: also the sum, the variance, and scales linear in the
+degree, all of messages already weighted by attention and of the loop too, with 2.5 times the
 weights.
 """
 
@@ -18,7 +18,7 @@ SMALLEST_VARIANCE = 1e-5  # keeps the gradient of the root finite where all mess
 def all_statistics(
     mean: Tensor, squares: Tensor, each: Tensor, targets: EdgeGroups, edge_mask: Tensor | None
 ) -> Tensor:
-    """(num_targets, 12 * dim).
+    """All statistics of the messages of each target: (num_targets, 12 * dim).
 
     mean, squares: (num_targets, dim), weighted means of the messages and of their squares; each:
     (num_edges, dim), the messages; edge_mask: (num_edges, 1). With attention the mean and
@@ -33,9 +33,10 @@ def all_statistics(
 
 
 def scaled(statistics: Tensor, degree: Tensor) -> Tensor:
-    """Beside themselves, times and over the logarithm of the degree, which is 1 on average.
+    """The statistics unscaled, times the log-degree, and divided by it, side by side.
 
-    Direct and inverse targets have averages of their own: the halves of the rows.
+    The log-degree is divided by its mean, separately for direct and inverse targets, which are
+    the two halves of the rows.
     """
     size = (degree + 1).log()  # (num_targets, 1)
     usual = torch.cat([half.mean().expand_as(half) for half in size.chunk(2)])

@@ -14,11 +14,11 @@ class MLPEncoder(nn.Module):
 
     The first product, over (k + m) * dim numbers a node, is nearly all of the work, and it need
     not be done node by node: W [e_1; ...; e_n] = sum over positions p of W_p e_p, and there are
-    few different pieces. `factorized` computes W_p e for every piece and position once and adds
-    up rows; `forward` is the plain way. They give the same numbers up to rounding.
+    few different pieces. `factorized` computes W_p e for every piece and position once and sums
+    rows; `forward` concatenates. They give the same numbers up to rounding.
 
-    Anchors come nearest first, so the distances of a node follow from how many anchors are within
-    each: where there are fewer distances than anchors a node, `factorized` adds up a row for
+    Anchors are sorted by distance, so the distances of a node follow from the number of anchors
+    within each distance: with fewer distances than anchors per node, `factorized` sums a row for
     each distance instead of one for each anchor.
     """
 
@@ -42,11 +42,11 @@ class MLPEncoder(nn.Module):
         return self._finish(self.hidden(pieces.flatten(start_dim=1)))
 
     def factorized(self, vectors: PieceVectors, bags: Bags, transposed: Bags) -> Tensor:
-        """Node vectors from `bags`, made by `product_rows` and kept while the tokens stay."""
+        """Node vectors from `bags`, made by `product_rows` and kept until the tokens change."""
         return self.from_sums(bag_sum(self.products(vectors), bags, transposed))
 
     def from_sums(self, sums: Tensor) -> Tensor:
-        """The rest of the way, from the sum of each node's products."""
+        """Node vectors from the sum of each node's products."""
         return self._finish(sums + self.hidden.bias)
 
     def products(self, vectors: PieceVectors) -> Tensor:
@@ -72,7 +72,7 @@ class MLPEncoder(nn.Module):
         return 0 < self.counts.num_distances <= self.counts.anchors_per_node
 
     def distance_steps(self, products: Tensor) -> Tensor:
-        """Rows that say how many anchors are within each distance.
+        """Rows for the number of anchors within each distance.
 
         products: (num_distances, k * hidden_dim), W_p e for distance e at position p. With
         before(e, p) = sum of W_q e over q < p, and n(e) anchors within e, those of distance e
@@ -88,7 +88,7 @@ class MLPEncoder(nn.Module):
 
     @property
     def num_products(self) -> int:
-        """How many rows `products` has."""
+        """The number of rows of `products`."""
         counts, k = self.counts, self.counts.anchors_per_node
         num_distance_rows = counts.num_distances * k
         if self.by_steps:
@@ -97,7 +97,7 @@ class MLPEncoder(nn.Module):
         return (counts.num_anchors + 2) * k + num_distance_rows + num_relation_rows
 
     def product_rows(self, tokens: Tokens) -> Bags:
-        """Which rows of `products` add up to the hidden layer of each node."""
+        """The rows of `products` whose sum is the hidden layer of each node."""
         counts = self.counts
         k, m = counts.anchors_per_node, counts.relations_per_node
         device = tokens.anchors.device

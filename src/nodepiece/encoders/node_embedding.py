@@ -18,8 +18,8 @@ from nodepiece.tokenizer.tokens import TokenTable
 
 FactorizedEncoder = MLPEncoder | GatedSumEncoder
 
-NODES_AT_ONCE = 2**16  # encoded together where all nodes are and no gradient is wanted
-KEPT_ROWS = 2**24  # of the bags of all nodes: more take too long to sort
+NODES_AT_ONCE = 2**16  # chunk size for encoding all nodes without a gradient
+KEPT_ROWS = 2**24  # limit for keeping the bags of all nodes: more take too long to sort
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class NodePieceEmbedding(NodeEmbedding):
     """Node vectors computed from the pieces of a token table.
 
     Called like nn.Embedding: ids of any shape give vectors of that shape and `dim`; an id that is
-    not a row of the table is an IndexError, on a GPU a device assertion. `all_nodes()` gives every
-    node's vector at once. `relation_table` has the relations' own vectors, shared with a decoder
-    that wants them. Dropout draws from `generator`; a model moved to a GPU needs one there, which
-    `nodepiece.use_generator` gives it.
+    not a row of the table is an IndexError, on a GPU a device assertion. `all_nodes()` returns the
+    vectors of all nodes. `relation_table` has the vectors of relations, which a decoder may share.
+    Dropout draws from `generator`; a model moved to a GPU needs one there, set with
+    `nodepiece.use_generator`.
     """
 
     token_tensors: TokenTensors
@@ -106,7 +106,7 @@ class NodePieceEmbedding(NodeEmbedding):
         return self.tables.anchors
 
     def encode_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> Tensor:
-        """The vectors of nodes that the table lacks, (num_rows, dim), from rows like its own."""
+        """The vectors of nodes outside the table, from their token rows: (num_rows, dim)."""
         encoder, vectors = self._factorized(len(anchors)), self.tables.vectors()
         tokens = self.token_tensors.of_rows(anchors, distances, relations)
         if encoder is None:
@@ -115,7 +115,7 @@ class NodePieceEmbedding(NodeEmbedding):
         return encoder.factorized(vectors, bags, bags.transposed())
 
     def all_nodes(self) -> Tensor:
-        """(num_nodes, dim); where no gradient is wanted, nothing else grows with the nodes."""
+        """All node vectors, (num_nodes, dim); without a gradient, encoded chunk by chunk."""
         is_inference = not (self.training or torch.is_grad_enabled())
         if is_inference and self.num_embeddings > NODES_AT_ONCE:
             return self._all_in_chunks()
@@ -126,9 +126,9 @@ class NodePieceEmbedding(NodeEmbedding):
         return self.encoder(vectors, self._tokens())
 
     def use_training_tokens(self, tokens: Tokens) -> None:
-        """Train with these tokens from now on; in evaluation the canonical ones stay in use.
+        """Train with these tokens from now on; evaluation still uses the canonical ones.
 
-        They are written to where the last ones were, so a recorded CUDA graph sees them.
+        They are copied to the memory of the last ones, so a captured CUDA graph uses them.
         """
         mine = self._training_tokens
         if mine is None or mine.anchors.device != tokens.anchors.device:
@@ -170,7 +170,7 @@ class NodePieceEmbedding(NodeEmbedding):
         return self.token_tensors.tokens()
 
     def _bags_of(self, encoder: FactorizedEncoder, nodes: Tensor) -> Bags:
-        """The bags of some nodes: copied, where those of all nodes are not too many to keep."""
+        """The bags of some nodes, copied from those of all nodes if these are kept."""
         counts = self.counts
         if counts.num_nodes * (2 * counts.anchors_per_node + counts.relations_per_node) > KEPT_ROWS:
             return encoder.product_rows(self._tokens_of(nodes))
@@ -179,7 +179,7 @@ class NodePieceEmbedding(NodeEmbedding):
         return bags_of_width(rows, bags.num_rows)
 
     def _bags_of_all(self, encoder: FactorizedEncoder) -> tuple[Bags, Bags]:
-        """The bags of the whole table: made once, and again when the model changes its device."""
+        """The bags of all nodes: made once, and again when the model moves to another device."""
         key = self.training and self._training_tokens is not None
         device = self.token_tensors.relations.device
         if key not in self._bags or self._bags[key][0].members.device != device:
@@ -188,9 +188,9 @@ class NodePieceEmbedding(NodeEmbedding):
         return self._bags[key]
 
     def _factorized(self, num_nodes: int) -> FactorizedEncoder | None:
-        """The encoder, if it has a factorized form and that is less work for so many nodes.
+        """The encoder, if it has a factorized form that is less work for this many nodes.
 
-        One row of products costs what one piece of one node does the plain way.
+        A row of products costs as much as a piece of a node costs otherwise.
         """
         encoder = factorized_form(self.encoder)
         if encoder is None or self.factorized is False:
@@ -200,7 +200,7 @@ class NodePieceEmbedding(NodeEmbedding):
 
 
 def check_ids(nodes: Tensor, num_nodes: int) -> None:
-    """Refuse ids outside of a table, whichever way they would be encoded."""
+    """Raise an IndexError for ids that are not in a table of `num_nodes` rows."""
     if not len(nodes):
         return
     lowest, highest = (int(end) for end in nodes.aminmax())
@@ -214,7 +214,7 @@ def check_ids(nodes: Tensor, num_nodes: int) -> None:
 def make_encoder(
     counts: PieceCounts, settings: EncoderSettings, *, generator: torch.Generator
 ) -> nn.Module:
-    """From the pieces of some nodes to their vectors: PieceVectors, Tokens -> (batch, dim)."""
+    """The encoder that the settings name: PieceVectors, Tokens -> (batch, dim)."""
     make = ENCODERS[settings.kind]
     if make is None:
         raise InputError(f"encoder.kind = {settings.kind!r} has no pieces; set it to mlp")
@@ -224,14 +224,14 @@ def make_encoder(
 def make_node_embedding(
     table: TokenTable, settings: EncoderSettings, *, generator: torch.Generator
 ) -> NodeEmbedding:
-    """Where node vectors come from: pieces, or a table with a vector for every node."""
+    """The module that gives node vectors: from pieces, or from a table with one for every node."""
     if settings.has_pieces:
         return NodePieceEmbedding(table, settings, generator=generator)
     return LookupEmbedding(table.num_nodes, settings.dim, generator=generator)
 
 
 def factorized_form(encoder: nn.Module) -> FactorizedEncoder | None:
-    """The encoder, if it can add up products of weights and pieces that nodes share."""
+    """The encoder if it has a factorized form, which sums products shared between nodes."""
     return encoder if isinstance(encoder, FactorizedEncoder) else None
 
 

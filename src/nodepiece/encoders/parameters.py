@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 def xavier(num_rows: int, dim: int, *, generator: torch.Generator) -> nn.Parameter:
-    """(num_rows, dim), Xavier uniform: how anchors and distances start."""
+    """(num_rows, dim), Xavier uniform: the initialization of anchors and distances."""
     weight = torch.empty(num_rows, dim)
     if num_rows:
         nn.init.xavier_uniform_(weight, generator=generator)
@@ -32,7 +32,7 @@ def linear(num_in: int, num_out: int, *, generator: torch.Generator) -> nn.Linea
 
 
 class Dropout(nn.Module):
-    """Dropout whose randomness is an argument: a run is the same whatever ran before it."""
+    """Dropout that draws from a given generator, so that runs are reproducible."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
@@ -48,10 +48,10 @@ class Dropout(nn.Module):
         return values * self._draw_on_cpu(values)
 
     def _draw_on_cpu(self, values: Tensor) -> Tensor:
-        """0, or what keeps the mean, for every value: from 16 random bits each.
+        """The factor of every value: 0, or 1 / (1 - share); from 16 random bits each.
 
-        A CPU draws one number after the other, so four values share a draw; the share dropped
-        is rounded to a 65,536th.
+        Four values share a draw of 64 bits, since a CPU draws numbers one after the other; the
+        dropped share is rounded to a multiple of 1 / 65,536.
         """
         count, num_dropped = values.numel(), round(self.share * 2**16)
         words = torch.empty((count + 3) // 4, dtype=torch.int64)
@@ -62,9 +62,9 @@ class Dropout(nn.Module):
 
 
 def use_generator(module: nn.Module, generator: torch.Generator) -> None:
-    """Let every dropout below `module` draw from `generator`, which is on the module's device.
+    """Make every dropout in `module` draw from `generator`, which is on the module's device.
 
-    For a model that was moved to another device than that of the generator it was made with:
+    For a model that was moved to another device than that of its first generator:
 
         model = model.to("cuda")
         nodepiece.use_generator(model, torch.Generator("cuda").manual_seed(0))

@@ -16,7 +16,7 @@ from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable
 
 @dataclass(frozen=True)
 class Tokens:
-    """What some nodes are written with, each as an index into the table of its own kind."""
+    """The tokens of some nodes, as indices into the tables of anchors, distances and relations."""
 
     anchors: Tensor  # (batch, k) in [0, num_anchors + 2): anchors, [PAD], [DISCONNECTED]
     distances: Tensor | None  # (batch, k) in [0, num_distances): hops, the last: none
@@ -31,7 +31,7 @@ class Tokens:
         return Tokens(self.anchors.clone(), distances, self.relations.clone())
 
     def copy_from(self, other: "Tokens") -> None:
-        """Take over tokens of as many nodes in place, where a CUDA graph finds them."""
+        """Copy tokens of as many nodes in place, at the addresses of a captured CUDA graph."""
         self.anchors.copy_(other.anchors)
         self.relations.copy_(other.relations)
         if self.distances is not None and other.distances is not None:
@@ -56,7 +56,7 @@ class PieceVectors:
 
 @dataclass(frozen=True)
 class PieceCounts:
-    """Sizes of the vocabulary and of a hash: all an encoder must know of the tokenizer."""
+    """Sizes of the vocabulary and of a node's tokens: all that an encoder needs to know."""
 
     num_nodes: int
     num_anchors: int  # without [PAD] and [DISCONNECTED]
@@ -87,8 +87,8 @@ def count_pieces(table: TokenTable) -> PieceCounts:
 class TokenTensors(nn.Module):
     """A token table on the device of the model; not trained, not part of its saved state.
 
-    The rows are the table's own and become indices when they are asked for. So on the CPU nothing
-    is copied, and of a table that is mapped from disk only what is used is read.
+    The rows share the memory of the table and are converted to indices on use. So on the CPU
+    nothing is copied, and only the rows in use are read from a table that is mapped from disk.
     """
 
     anchors: Tensor
@@ -119,9 +119,9 @@ class TokenTensors(nn.Module):
         )
 
     def of_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> Tokens:
-        """The tokens of nodes that the table lacks, from rows like its own.
+        """The tokens of nodes that are not in the table, from their token rows.
 
-        A distance that training has not seen is taken for the largest that it has.
+        A distance above the largest one in training is replaced by that one.
         """
         largest = self.counts.num_distances - 2
         return self._indices(
@@ -129,7 +129,7 @@ class TokenTensors(nn.Module):
         )
 
     def _indices(self, anchors: Tensor, distances: Tensor | None, relations: Tensor) -> Tokens:
-        """From token ids, which are one numbering for all, to a numbering for each kind."""
+        """Convert token ids, one numbering for all pieces, to indices of each kind of piece."""
         num_anchors, none = self.counts.num_anchors, self.counts.num_distances - 1
         anchors = torch.where(anchors < num_anchors, anchors, anchors - self.counts.num_relations)
         if distances is not None:
@@ -141,15 +141,15 @@ class TokenTensors(nn.Module):
 def rows_of(rows: Tensor, nodes: Tensor | slice) -> Tensor:
     """Some rows of a table, by ids or from one id to another.
 
-    A negative id is no row; on a GPU it is a device assertion, as in nn.Embedding.
+    A negative id is an error; on a GPU a device assertion, as in nn.Embedding.
     """
     return rows[nodes] if isinstance(nodes, slice) else rows.index_select(0, nodes)
 
 
 def shared_memory(rows: NDArray[Any]) -> Tensor:
-    """A tensor over the memory of an array, which nobody writes to."""
+    """A tensor that shares the memory of an array; it must not be written to."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch has no read-only tensors and says so
+        warnings.simplefilter("ignore")  # PyTorch warns that it has no read-only tensors
         return torch.from_numpy(rows)
 
 

@@ -1,6 +1,6 @@
 """Messages by PyTorch Geometric: a vector for every edge, scattered to its target.
 
-The reference for the fused way, used with `graph.fused = false`.
+The reference for the fused version, used with `graph.fused = false`.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from nodepiece.encoders.edge_layout import EdgeLayout
 from nodepiece.encoders.message_statistics import SMALLEST_VARIANCE, scaled
 from nodepiece.encoders.messages import SLOPE, Messages, by_head, mean_shares, normalized
 
-HIDDEN = -1e9  # a score that leaves nothing to an edge beside one that is not hidden
+HIDDEN = -1e9  # the score of a hidden edge: its softmax is 0 next to a visible edge
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Direction:
 
 
 class PyGMessages(Messages):
-    """Messages passed by the library; parameters as their parent has them."""
+    """Messages passed by PyTorch Geometric, with the parameters of `Messages`."""
 
     def forward(
         self, nodes: Tensor, relations: Tensor, edges: EdgeLayout, edge_mask: Tensor | None
@@ -66,7 +66,7 @@ class PyGMessages(Messages):
 
 
 class _MessagePassing(MessagePassing):  # type: ignore[misc]
-    """One direction: composed, multiplied, weighed, then added up or described."""
+    """The messages of one direction: compose, multiply, weight, then aggregate."""
 
     def forward(self, ends: Tensor, nodes: Tensor, direction: Direction) -> Tensor:
         """ends: (2, num_edges), neighbours and targets -> (num_nodes, width * dim)."""

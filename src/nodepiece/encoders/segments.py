@@ -1,8 +1,8 @@
 """Rows taken along edges and summed over segments, without atomics in either direction.
 
-Message passing needs three linear operations: take a row for every edge (`take_rows`), add up
-what the edges of an end carry (`segment_sum`), and both at once with a weight for each edge and
-head (`weighted_segment_sum`), without a copy for an edge. The gradient of each is another of
+Message passing needs three linear operations: take a row for every edge (`take_rows`), sum the
+values of the edges of each row (`segment_sum`), and both at once with a weight for each edge and
+head (`weighted_segment_sum`), without a copy for each edge. The gradient of each is another of
 the three, over the same index, so that every sum has a fixed order.
 """
 
@@ -16,19 +16,19 @@ from torch.nn.functional import embedding_bag
 from nodepiece.encoders.bag_sum import HAS_TRITON, Bags, has_kernel, sum_chunks, sum_members
 
 CHUNK_CELLS = 2**17  # numbers that a CPU multiplies at a time, so that they stay in its cache
-NARROW = 64  # numbers in a row, from which a GPU does well with a block of threads for each
+NARROW = 64  # numbers in a row; from here on a GPU is fast with a block of threads for each row
 
 
 @dataclass(frozen=True)
 class EdgeGroups:
-    """One end of every edge: a row of some table; and for every row, the edges that end there."""
+    """Edges grouped by a row of some table: the row of every edge, and the edges of every row."""
 
     rows: Tensor  # (num_edges,) int64
     edges: Bags  # num_rows bags of edges
 
 
 def group_edges(rows: Tensor, num_rows: int) -> EdgeGroups:
-    """Costs one stable sort. rows: (num_edges,)."""
+    """Group edges by their rows, (num_edges,). Costs one stable sort."""
     found, edges = torch.sort(rows, stable=True)
     ids = torch.arange(num_rows + 1, device=rows.device, dtype=rows.dtype)
     offsets = torch.searchsorted(found, ids, out_int32=True)
@@ -36,19 +36,19 @@ def group_edges(rows: Tensor, num_rows: int) -> EdgeGroups:
 
 
 def take_rows(values: Tensor, ends: EdgeGroups) -> Tensor:
-    """(num_rows, dim) -> (num_edges, dim): for every edge the row at its end."""
+    """The row of every edge: (num_rows, dim) -> (num_edges, dim)."""
     return _TakeRows.apply(values, ends)  # type: ignore[no-untyped-call]
 
 
 def segment_sum(values: Tensor, ends: EdgeGroups) -> Tensor:
-    """(num_edges, dim) -> (num_rows, dim): for every row the sum over the edges that end there."""
+    """The sum over the edges of every row: (num_edges, dim) -> (num_rows, dim)."""
     return _SegmentSum.apply(values, ends)  # type: ignore[no-untyped-call]
 
 
 def weighted_segment_sum(
     rows: Tensor, weights: Tensor, source: EdgeGroups, target: EdgeGroups
 ) -> Tensor:
-    """What the edges of every target carry from their sources, weighted head by head.
+    """For every target, the sum over its edges of weight * source row, head by head.
 
     rows (num_sources, dim), weights (num_edges, heads) -> (num_targets, dim), where
     dim = heads * head_dim, and the weights of an edge scale one head each.
@@ -101,7 +101,10 @@ class _WeightedSegmentSum(torch.autograd.Function):
 
 
 def index_rows(values: Tensor, rows: Tensor) -> Tensor:
-    """(num_rows, dim), (num_edges,) -> (num_edges, dim). PyTorch has a whole block for each row."""
+    """`values` at `rows`: (num_rows, dim), (num_edges,) -> (num_edges, dim).
+
+    On a GPU by our kernel where rows are narrow, as PyTorch uses a block of threads for each row.
+    """
     if values.is_cuda and HAS_TRITON and values.shape[1] < NARROW:
         from nodepiece.encoders import segments_cuda  # imports Triton
 
@@ -110,7 +113,7 @@ def index_rows(values: Tensor, rows: Tensor) -> Tensor:
 
 
 def sum_weighted(rows: Tensor, weights: Tensor, source: EdgeGroups, target: EdgeGroups) -> Tensor:
-    """The sums of `weighted_segment_sum`, by what suits the device."""
+    """The sums of `weighted_segment_sum`, by the kernel for the device."""
     if not rows.is_cuda:
         return _sum_weighted_on_cpu(rows, weights, source, target)
     if not has_kernel(rows):
@@ -149,7 +152,7 @@ def _sum_weighted_on_cpu(
 def edge_dot_products(
     left: Tensor, right: Tensor, source: EdgeGroups, target: EdgeGroups, heads: int
 ) -> Tensor:
-    """For every edge and head the product of the rows at both ends: (num_edges, heads)."""
+    """The dot product of source and target rows for every edge and head: (num_edges, heads)."""
     if has_kernel(left, right):
         from nodepiece.encoders import segments_cuda  # imports Triton
 
@@ -167,8 +170,8 @@ def edge_dot_products(
 def segment_softmax(scores: Tensor, target: EdgeGroups, edge_mask: Tensor | None) -> Tensor:
     """(num_edges, heads): softmax over the edges of each target, head by head.
 
-    Edges are sorted by target. edge_mask: (num_edges, 1); an edge of weight 0 is as if it were not
-    there, and a target without any other edge gets zeros.
+    Edges are sorted by target. edge_mask: (num_edges, 1); an edge with mask 0 is left out, and a
+    target without any other edge gets zeros.
     """
     if edge_mask is not None:
         scores = scores.masked_fill(edge_mask <= 0, -torch.inf)
@@ -184,7 +187,7 @@ def segment_softmax(scores: Tensor, target: EdgeGroups, edge_mask: Tensor | None
 def segment_max(values: Tensor, target: EdgeGroups) -> Tensor:
     """(num_edges, dim), edges sorted by target -> (num_targets, dim), -inf where there are none."""
     offsets = target.edges.offsets
-    if values.is_cuda:  # in two levels, so that no thread is left with a long segment
+    if values.is_cuda:  # in two levels, so that no thread gets a long segment
         chunks, offsets = target.edges.chunks
         values = torch.segment_reduce(values, "max", offsets=chunks, axis=0, unsafe=True)
     return torch.segment_reduce(values, "max", offsets=offsets, axis=0, unsafe=True)

@@ -39,7 +39,7 @@ def _add_weighted(  # type: ignore[no-untyped-def]
         edge = tl.load(edges + position, mask=inside, other=0).to(tl.int64)
         row = tl.load(ends + edge, mask=inside, other=0)
         has_weight = inside[:, None] & (head < heads)[None, :]
-        # A number for each edge and head, spread over columns only once it is loaded.
+        # A number for each edge and head, broadcast over columns only after it is loaded.
         cells = edge[:, None] * heads + head[None, :]
         weight = tl.load(weights + cells, mask=has_weight, other=0.0).to(tl.float32)
         mask = inside[:, None, None] & has_column[None, :, :]
@@ -80,7 +80,7 @@ def sum_weighted(
 
 
 def warps_for(block: int) -> int:
-    """As many as it takes to load a row of float32, 16 bytes a thread."""
+    """The number of warps that load a row of float32, 16 bytes a thread."""
     return min(8, max(1, block // 128))
 
 

@@ -48,7 +48,7 @@ class TransformerEncoder(nn.Module):
                 dtype=torch.bool,
                 device=tokens.anchors.device,
             )
-        # [PAD] stands after the anchors, and after the relations; [DISCONNECTED] says something.
+        # [PAD] is the index after the anchors, and after the relations; [DISCONNECTED] is a piece.
         is_anchor = tokens.anchors != self.counts.num_anchors
         is_relation = tokens.relations != self.counts.num_relations
         return torch.cat([is_anchor, is_relation], dim=1)

@@ -1,1 +1,1 @@
-"""Losses, negatives, the loop, checkpoints: from node vectors that are random to ones that know."""
+"""Training: batches, negatives, losses, the loop over epochs, checkpoints."""

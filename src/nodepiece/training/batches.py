@@ -1,7 +1,7 @@
-"""What one step of training sees, prepared for a whole epoch on the device of the model.
+"""Batches of training, prepared for a whole epoch on the device of the model.
 
-A step asks for its batch with a counter that lives on the device and gets tensors whose shapes
-never change, so that the step can be captured once and replayed.
+A step takes its batch by a counter on the device and gets tensors whose shapes never change, so
+that the step can be captured once and replayed.
 """
 
 from collections.abc import Callable
@@ -14,24 +14,24 @@ Batch_co = TypeVar("Batch_co", covariant=True)
 
 
 class Batches(Protocol[Batch_co]):
-    """What a Trainer goes through in an epoch."""
+    """The batches of an epoch, as a Trainer needs them."""
 
     @property
     def num_batches(self) -> int:
-        """Steps an epoch."""
+        """The number of steps in an epoch."""
 
     @property
     def capacity(self) -> int:
-        """Room that a batch has for what varies from epoch to epoch; 0 where nothing does."""
+        """The length of the padded part of a batch that varies between epochs; 0: none does."""
 
     def reserve(self, capacity: int) -> None:
-        """Make that room, so that a resumed run has as much as it had before."""
+        """Allocate at least this capacity, so that a resumed run has as much as before."""
 
     def start_epoch(self, *, generator: torch.Generator) -> bool:
         """Prepare the batches of an epoch. Returns whether their shapes changed."""
 
     def take(self, step: Tensor) -> Batch_co:
-        """The batch of a step; step (1,) is on the device, and nothing waits for its value."""
+        """The batch of a step; step (1,) is on the device, and the host does not read its value."""
 
 
 class QueryBatch(NamedTuple):
@@ -41,12 +41,12 @@ class QueryBatch(NamedTuple):
     relations: Tensor  # (batch_size,)
     answers: Tensor  # (2, capacity) rows of the batch and nodes
     sample_weight: Tensor  # (capacity,) 1 for answers, 0 where the batch has fewer
-    edges: Tensor | None = None  # (capacity,) which training edges they are; num_edges: none
+    edges: Tensor | None = None  # (capacity,) ids of the answers' training edges; num_edges: none
     mean_count: Tensor | None = None  # () of answers, over the processes; None: there is one
 
 
 class FactBatch(NamedTuple):
-    """Facts, each a query of its own, and which of the training edges they are."""
+    """Facts, each a separate query, and their ids among the training edges."""
 
     heads: Tensor  # (batch_size,)
     relations: Tensor
@@ -84,7 +84,7 @@ class QueryBatches:
         self.mean_counts = torch.zeros(self.num_batches, device=edges.device)
 
     def start_epoch(self, *, generator: torch.Generator) -> bool:
-        """Shuffle. Returns whether shapes changed: an epoch may need more room for answers."""
+        """Shuffle. Returns whether shapes changed: an epoch may need more capacity for answers."""
         device = self.tails.device
         num_slots = self.num_batches * self.batch_size
         shuffle = torch.randperm(len(self.counts), generator=generator, device=device)
@@ -102,9 +102,9 @@ class QueryBatches:
         return grew
 
     def reserve(self, capacity: int) -> None:
-        """Make room for so many answers a batch.
+        """Allocate space for this many answers per batch.
 
-        Sums over more room may round differently, so a resumed run needs as much as it had before.
+        Sums over more padding may round differently, so a resumed run needs the same capacity.
         """
         self.capacity, device = capacity, self.tails.device
         shape = (self.num_batches, capacity)
@@ -151,7 +151,7 @@ class QueryBatches:
 class FactBatches:
     """The training facts and their inverses, shuffled each epoch; the last batch is filled up.
 
-    With `num_batches` an epoch is so many batches of facts drawn at random, each from all of them.
+    With `num_batches` an epoch is this many batches of facts drawn at random with replacement.
     """
 
     def __init__(
@@ -196,10 +196,10 @@ class FactBatches:
 
 
 def subsampling_weights(edges: Tensor, num_relations: int) -> Tensor:
-    """How much each fact counts, less where many share its head and relation: (num_edges,).
+    """The weight of each fact, smaller where many share its head and relation: (num_edges,).
 
-    1 / sqrt(8 + their number), then scaled to a mean of 1. The 8 is what the published code adds:
-    it starts counting at 4, for the head and for the tail.
+    1 / sqrt(8 + their number), then scaled to a mean of 1. The 8 is from the published code, which
+    starts counting at 4, for the head and for the tail.
     """
     head, relation, _ = edges.long().T
     key, order = torch.sort(head * num_relations + relation)

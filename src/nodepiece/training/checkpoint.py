@@ -1,4 +1,4 @@
-"""The state of a run between two epochs, so that it can go on as if it had never stopped."""
+"""Checkpoints: the state of training between two epochs, to resume from."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -21,23 +21,23 @@ HEADER = "nodepiece"
 
 @dataclass
 class Progress:
-    """How far training has come."""
+    """The progress of training so far."""
 
     epoch: int = 0  # epochs done
     best_metric: float | None = None  # of validation
     best_epoch: int | None = None
     since_best: int = 0  # validations
     seconds: float = 0.0  # of training so far
-    capacity: int = 0  # room that batches had, see Batches
+    capacity: int = 0  # of the batches, see Batches
     history: list[dict[str, Any]] = field(default_factory=list)  # one record an epoch
 
 
 def save_checkpoint(
     path: Path, trainer: Trainer[Any], progress: Progress, best: dict[str, Tensor] | None
 ) -> None:
-    """Weights, the best weights so far, the optimizer, the generator and the progress: one file.
+    """Write weights, best weights so far, optimizer, generator and progress to one file.
 
-    Of several processes the first one writes it, as all have the same weights.
+    With several processes only the first one writes, as all have the same weights.
     """
     if not trainer.processes.is_first:
         return
@@ -52,7 +52,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[str, Tensor] | None]:
-    """Put a trainer back to where a checkpoint was written."""
+    """Restore the state of a trainer; returns the progress and the best weights so far."""
     tensors, header = load_tensors(path)
     if "generator" not in tensors or "progress" not in header:
         raise InputError(f"{path} is not a checkpoint; train again without --resume")
@@ -77,9 +77,9 @@ def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[s
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, header: dict[str, str]) -> None:
-    """Write a safetensors file whole or not at all.
+    """Write a safetensors file atomically.
 
-    The header is one entry of the file's metadata, as several would come in a random order: the
+    The header is one entry of the file's metadata, as several would have a random order. So the
     same tensors and header give the same bytes.
     """
     tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}

@@ -1,4 +1,4 @@
-"""A class model brought together with the labelled nodes and its loss."""
+"""The trainer of a class model: labelled nodes and the loss."""
 
 from functools import partial
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class LabelBatch(NamedTuple):
 
 
 class LabelBatches:
-    """All labelled nodes in one batch, every epoch the same: message passing needs all nodes."""
+    """All labelled nodes in one batch, the same in every epoch: message passing needs all nodes."""
 
     num_batches = 1
     capacity = 0
@@ -49,7 +49,7 @@ def class_trainer(
     *,
     generator: torch.Generator,
 ) -> Trainer[LabelBatch]:
-    """One step an epoch, over all labelled nodes, as published."""
+    """A trainer with one step per epoch, over all labelled nodes, as published."""
     return Trainer(
         model,
         LabelBatches(labels, generator.device),

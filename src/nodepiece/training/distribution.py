@@ -1,9 +1,9 @@
 """Several processes that train one model together, started by torchrun.
 
-Each process has the whole model and draws facts of its own. After the backward pass the gradients
+Each process has the whole model and draws different facts. After the backward pass the gradients
 are averaged over all processes, so every process takes the same step. DistributedDataParallel does
 that too, but by hooks in the backward pass, and a step that is replayed as a CUDA graph runs no
-hooks. There is little to gain from them: a model of pieces is small (27 MB at 6.9 million numbers).
+hooks. They would gain little: a model of pieces is small (27 MB at 6.9 million numbers).
 """
 
 import os
@@ -20,12 +20,12 @@ from torch import Tensor, distributed
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import FloatArray, IntArray
 
-PATIENCE = timedelta(hours=4)  # others wait while the first tokenizes, or while one has no data
+PATIENCE = timedelta(hours=4)  # timeout, as all processes wait while the first one tokenizes
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Who trains together: this process is the `rank`-th of `count`."""
+    """The processes that train together; this one is number `rank` of `count`."""
 
     rank: int = 0
     count: int = 1
@@ -36,7 +36,7 @@ class Processes:
         return self.rank == 0
 
     def share(self, batch_size: int) -> int:
-        """This process's part of a batch."""
+        """The batch size of this process."""
         if batch_size % self.count:
             raise InputError(
                 f"training.batch_size = {batch_size} is shared by {self.count} processes; "
@@ -45,7 +45,7 @@ class Processes:
         return batch_size // self.count
 
     def seed(self, seed: int, epoch: int) -> int:
-        """For the randomness of this process in an epoch: nobody else has it."""
+        """The random seed of this process in an epoch, different for each process."""
         state = np.random.SeedSequence([seed, epoch, self.rank]).generate_state(1, np.uint64)
         return int(state[0] >> 1)  # a torch generator takes 63 bits and a sign
 
@@ -62,21 +62,21 @@ class Processes:
                 distributed.broadcast(tensor, src=0)
 
     def any(self, flag: bool) -> bool:
-        """Whether it is so in one of the processes."""
+        """Whether the flag is true in any of the processes."""
         number = torch.tensor(float(flag))
         self.average([number])
         return bool(number > 0)
 
     def wait(self) -> None:
-        """Go on when all have come here."""
+        """Wait until all processes have called this (a barrier)."""
         self.any(False)
 
     def part(self, facts: IntArray) -> IntArray:
-        """Every `count`-th fact, for work that is shared out; `collect` puts results together."""
+        """Every `count`-th fact: the part of this process. `collect` merges the results."""
         return facts[self.rank :: self.count]
 
     def collect(self, results: FloatArray, total: int) -> FloatArray:
-        """The results of all processes for their parts of `total` facts, in the order of these."""
+        """The results of all processes for their parts of `total` facts, in the order of facts."""
         if self.count == 1:
             return results
         mine = torch.zeros(-(-total // self.count), dtype=torch.float64)
@@ -88,14 +88,14 @@ class Processes:
 
 
 def current_processes() -> Processes:
-    """Those that were joined, or this one alone."""
+    """The processes of the current group, or this one alone."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return Processes()
     return Processes(distributed.get_rank(), distributed.get_world_size())
 
 
 def keep_to_own_threads() -> None:
-    """Have as many threads as OMP_NUM_THREADS says, which torchrun sets to 1 unless the user does.
+    """Use OMP_NUM_THREADS threads; torchrun sets it to 1 unless the user sets it.
 
     Kernels compiled by numba raise the number to that of all cores when they first run.
     """
@@ -114,16 +114,16 @@ def is_under_torchrun() -> bool:
 
 
 def own_gpu(device: torch.device) -> int:
-    """The GPU of this process: that of its number on the machine."""
+    """The GPU of this process: its local rank."""
     number, num_gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
     if number >= num_gpus:
         raise InputError(
-            f"torchrun started more processes than this machine has GPUs ({num_gpus}); say "
+            f"torchrun started more processes than this machine has GPUs ({num_gpus}); use "
             f"--nproc-per-node {num_gpus}"
         )
     if device.index is not None:
         raise InputError(
-            f"each process has a GPU of its own under torchrun, but the device is {device}; say "
+            f"each process has a separate GPU under torchrun, but the device is {device}; use "
             "--device cuda"
         )
     return number
@@ -131,11 +131,11 @@ def own_gpu(device: torch.device) -> int:
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[Processes]:
-    """The processes that torchrun started, joined while the block lasts; else this one alone.
+    """Join the processes that torchrun started for the block; without torchrun, this one alone.
 
-    Numbers on the host travel by gloo, those on a GPU by NCCL; each process has the GPU of its
-    number on the machine. A block within another changes nothing. At the end all leave together;
-    after an error a process leaves without waiting for the others, which torchrun then ends.
+    Tensors on the host use gloo, those on a GPU NCCL; the GPU of a process is its local rank. A
+    nested block changes nothing. At the end all processes leave together; after an error a process
+    leaves without waiting for the others, which torchrun then ends.
     """
     if not is_under_torchrun() or distributed.is_initialized():
         yield current_processes()
@@ -164,7 +164,7 @@ def join(device: torch.device) -> None:
         torch.cuda.set_device(own_gpu(device))
         backend = "cpu:gloo,cuda:nccl"
     store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-    # torchrun keeps the store: who joins again must not find the addresses of the time before.
+    # torchrun keeps the store: a process that joins again must not find old addresses there.
     fresh = PrefixStore(f"meeting {next(_rendezvous_numbers)}", store)
     distributed.init_process_group(
         backend, store=fresh, rank=rank, world_size=size, timeout=PATIENCE

@@ -1,8 +1,7 @@
-"""An inductive model brought together with its batches and its loss.
+"""The trainer of an inductive model: batches and the loss.
 
-A fact is asked for as it will be asked for later: in a graph that does not have it. So the
-facts of a batch, and their inverses, may be hidden from message passing and from the pieces of
-their nodes.
+In evaluation the fact of a query is not in the graph. So in training the facts of a batch, and
+their inverses, may be hidden from message passing and from the pieces of their nodes.
 """
 
 from functools import partial
@@ -50,7 +49,7 @@ def loss_of_targets(
     settings: TrainingSettings,
     generator: torch.Generator,
 ) -> Tensor:
-    """All nodes are encoded in every step; each fact of the batch is then a query of its own."""
+    """The loss of a batch of facts, each a separate query; all nodes are encoded in every step."""
     edge_mask = view.edge_mask_without(batch.edges) if settings.hide_targets else None
     graph = model.encode(view, edge_mask)
     if settings.is_one_vs_all:

@@ -1,4 +1,4 @@
-"""A link model brought together with its batches and its loss."""
+"""The trainer of a link model: batches and the loss."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ def link_trainer(
     generator: torch.Generator,
     edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from walks; may change between epochs
 ) -> Trainer[QueryBatch] | Trainer[FactBatch]:
-    """Queries against all nodes, or facts against sampled negatives, as the loss asks for."""
+    """A trainer for queries against all nodes, or facts against sampled negatives (by the loss)."""
     if settings.is_one_vs_all:
         return Trainer(
             model,

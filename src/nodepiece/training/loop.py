@@ -44,8 +44,8 @@ def fit(
 ) -> tuple[Progress, Stopping]:
     """Train to the end, leaving the best weights (or the last, without validation) in the model.
 
-    `before_epoch` may change the tokens. `should_stop` is called after every epoch: who
-    interrupts gets a checkpoint at once and resumes without losing anything.
+    `before_epoch` may change the tokens. `should_stop` is called after every epoch; if it returns
+    True, a checkpoint is written at once and training ends, to be resumed later.
     """
     settings, progress = trainer.settings, Progress()
     best: dict[str, Tensor] | None = None
@@ -89,7 +89,7 @@ def _is_out_of_patience(trainer: Trainer[Any], progress: Progress) -> bool:
 
 
 def validation_record(metrics: Metrics) -> Metrics:
-    """Validation metrics under the names they have in the history, with "valid_" before them."""
+    """Validation metrics with the prefix "valid_", as the history has them."""
     return {
         name if name.startswith("train_") else f"valid_{name}": value
         for name, value in metrics.items()

@@ -1,8 +1,9 @@
-"""What training makes small.
+"""Loss functions.
 
 One against all: the scores of every node for each query, and which of them are answers, as pairs
-(row, column). Sampled negatives: the scores of facts and of facts with one end replaced. Nothing
-here waits for the device or has a shape that depends on values: each fits into a CUDA graph.
+(row, column). Sampled negatives: the scores of facts, and of facts with head or tail replaced. No
+function waits for the device or has shapes that depend on values, so each can be captured in a
+CUDA graph.
 """
 
 from typing import Protocol
@@ -23,11 +24,11 @@ class OneVsAllLoss(Protocol):
     ) -> Tensor:
         """scores (batch, num_nodes), answers (2, num_answers), sample_weight (num_answers,) -> ().
 
-        An answer is a row and a column of `scores`. A pair stands there once; pairs that only fill
-        up a fixed length have weight 0 and may point anywhere inside. `smoothing` in [0, 1) is
-        the share of certainty taken from the answers and spread over the other nodes. A mean over
-        answers is their sum over `count` (), by default their weight: of several processes all
-        divide by the same, so that the mean of their gradients is the gradient of all answers.
+        An answer is a row and a column of `scores`. Each pair occurs once; padding pairs have
+        weight 0 and any valid row and column. `smoothing` in [0, 1) is the share of the label that
+        is taken from the answers and spread over the other nodes. A mean over answers is their sum
+        divided by `count` (), by default their total weight: several processes all divide by the
+        same count, so that the mean of their gradients is the gradient of all answers.
         """
 
 
@@ -43,9 +44,9 @@ class SampledLoss(Protocol):
     ) -> Tensor:
         """positive (batch,), negative (batch, num_negatives), sample_weight (batch,) -> ().
 
-        `sample_weight` says how much each fact counts, 1 on average. The negatives of a fact are
-        weighted by the softmax of temperature * score, 0 for equal weights; the weights
-        themselves have no gradient.
+        `sample_weight` is the weight of each fact, 1 on average. The negatives of a fact are
+        weighted by the softmax of temperature * score, 0 for equal weights; these weights have no
+        gradient.
         """
 
 
@@ -57,9 +58,9 @@ def binary_cross_entropy_all(
     smoothing: float,
     count: Tensor | None = None,
 ) -> Tensor:
-    """Is each node an answer or not: the mean over all batch * num_nodes yes-no questions.
+    """Binary cross-entropy, averaged over all batch * num_nodes pairs of a query and a node.
 
-    There are as many in every process, whatever the `count` of answers.
+    Their number is the same in every process, so `count` is not used.
 
     Labels are 1 - smoothing and smoothing / (num_nodes - 1), as published. The cross-entropy of
     label y is softplus(score) - y * score, so the labels matter only through two sums of scores
@@ -83,9 +84,9 @@ def cross_entropy_all(
     smoothing: float,
     count: Tensor | None = None,
 ) -> Tensor:
-    """Which node is the answer: the (weighted) mean over answers of the softmax cross-entropy.
+    """Softmax cross-entropy over all nodes, as a (weighted) mean over answers.
 
-    A row with several answers counts once for each, as if every fact had a row of its own.
+    A row with several answers counts once for each, as if every fact had a separate row.
     Labels are smoothed as in `binary_cross_entropy_all`. Some weight must be above 0.
     """
     yes, no = _smoothed_labels(scores, smoothing)
@@ -135,9 +136,9 @@ def softplus_loss(
     margin: float,
     temperature: float,
 ) -> Tensor:
-    """Trouillon et al., 2016: every score, of a fact or of a negative, counts the same.
+    """Trouillon et al., 2016: scores of facts and of negatives have equal weights.
 
-    Scores are raised by the margin first: 0 for products, the radius of "true" for distances.
+    The margin is added to scores first: 0 for products, the radius of true facts for distances.
     """
     num_negatives = negative.shape[1]
     of_positive = functional.softplus(-margin - positive)
@@ -169,9 +170,10 @@ def _mean_of_negatives(losses: Tensor, negative: Tensor, temperature: float) -> 
 
 
 def _mean_of_facts(losses: Tensor, sample_weight: Tensor | None) -> Tensor:
-    """Weights are 1 on average over all facts, not over those of a batch: no batch outdoes others.
+    """The weighted mean over facts, divided by their number and not by their total weight.
 
-    So the loss of a batch is the mean of the losses of its parts, on however many processes.
+    Weights are 1 on average over all facts. So the loss of a batch is the mean of the losses of
+    its parts, for any number of processes.
     """
     return losses.mean() if sample_weight is None else (losses * sample_weight).mean()
 

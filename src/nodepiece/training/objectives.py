@@ -17,7 +17,7 @@ from nodepiece.training.settings import TrainingSettings
 
 
 class FactScorer(Protocol):
-    """What is asked of a model, or of a graph that one has encoded, to score single facts."""
+    """A model, or a graph that it has encoded, that can score single facts."""
 
     @property
     def num_nodes(self) -> int: ...
@@ -37,7 +37,7 @@ def one_vs_all_loss(
     *,
     edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from walks and graph layers
 ) -> Tensor:
-    """Every query against every node; node vectors are computed once for the whole step."""
+    """The loss of every query against every node; node vectors are computed once for the step."""
     edge_mask = edge_mask_without_answers(model, batch) if settings.hide_targets else edge_mask
     vectors = model.node_vectors(edge_mask)
     vector_scores = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
@@ -68,7 +68,7 @@ def loss_with_walks(
     walks: WalkSettings,
     settings: TrainingSettings,
 ) -> Tensor:
-    """Against all nodes by both scores together or each alone, as the settings of walks say.
+    """The loss against all nodes of vectors and walks, summed or separate by the walk settings.
 
     For answers, weight and count see `OneVsAllLoss`.
     """
@@ -96,9 +96,10 @@ def edge_mask_without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:
 def loss_of_answers(
     model: LinkModel, batch: QueryBatch, vectors: Tensor, settings: TrainingSettings
 ) -> Tensor:
-    """What is asked of the facts themselves: their relation, and small vectors.
+    """Additional losses of the facts: relation prediction, and regularization of their vectors.
 
-    Small by the nuclear 3-norm (N3; Lacroix et al., 2018), of moduli where vectors are complex.
+    The regularizer is the nuclear 3-norm (N3; Lacroix et al., 2018), of moduli where vectors are
+    complex.
     """
     rows, tails = batch.answers
     heads, relations = batch.heads[rows], batch.relations[rows]
@@ -122,7 +123,7 @@ def loss_of_answers(
 def sampled_negatives_loss(
     model: FactScorer, batch: FactBatch, settings: TrainingSettings, *, generator: torch.Generator
 ) -> Tensor:
-    """Each fact against copies with one end replaced by a uniform node."""
+    """The loss of facts against copies with head or tail replaced by a uniformly drawn node."""
     score = scores_with_shared_negatives if settings.shared_negatives else scores_with_own_negatives
     positive, negative = score(model, batch, settings.num_negatives, generator=generator)
     return sampled_loss(positive, negative, batch, settings)
@@ -144,12 +145,12 @@ def sampled_loss(
 def scores_with_own_negatives(
     model: FactScorer, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Of facts, (batch_size,), and of each one's own negatives, half tails, half heads."""
+    """Scores of facts, (batch_size,), and of separate negatives of each, half tails, half heads."""
     batch_size = len(batch.heads)
     shape = (batch_size, num_negatives)
     drawn = torch.randint(model.num_nodes, shape, generator=generator, device=batch.heads.device)
     nodes = torch.cat([batch.heads, batch.tails, drawn.flatten()])
-    vectors = model.vectors_of(nodes)  # all in one go: (batch_size * (2 + num_negatives), dim)
+    vectors = model.vectors_of(nodes)  # encoded together: (batch_size * (2 + num_negatives), dim)
     head, tail = vectors[:batch_size, None], vectors[batch_size : 2 * batch_size, None]
     negative = vectors[2 * batch_size :].view(batch_size, num_negatives, -1)
     relation = model.relation_vectors().index_select(0, batch.relations)[:, None]
@@ -165,10 +166,10 @@ def scores_with_own_negatives(
 def scores_with_shared_negatives(
     model: FactScorer, batch: FactBatch, num_negatives: int, *, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Of facts, (batch_size,), and of the same negatives for all, which are tails.
+    """Scores of facts, (batch_size,), and of one set of negative tails for the whole batch.
 
-    Heads get theirs too: a batch has inverses in it, whose tails they are. There are so few nodes
-    that encoding them takes no time, and the scores are a matrix product.
+    Heads get negatives too, as a batch contains inverses, whose tails they are. There are so few
+    nodes that encoding them takes little time, and the scores are a matrix product.
     """
     batch_size = len(batch.heads)
     drawn = torch.randint(

@@ -1,4 +1,4 @@
-"""Learning to do without a node's own vector, or without one of its facts."""
+"""Training for out-of-sample nodes: with masked nodes, or with some facts hidden."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,7 +21,7 @@ Batch = TypeVar("Batch")
 
 
 class ChosenBatches(Generic[Batch]):
-    """Batches of facts that are chosen anew before every epoch, as many each time."""
+    """Batches of facts that are chosen again before every epoch, always the same number."""
 
     capacity = 0  # it follows from the facts of an epoch
 
@@ -30,7 +30,7 @@ class ChosenBatches(Generic[Batch]):
         self._make, self._batches = make, make(edges)
 
     def choose(self, edges: Tensor) -> None:
-        """Learn from these from now on: (num_edges, 3), inverses included."""
+        """Train on these edges from now on: (num_edges, 3), inverses included."""
         self._batches = self._make(edges)
 
     @property
@@ -41,7 +41,7 @@ class ChosenBatches(Generic[Batch]):
         pass
 
     def start_epoch(self, *, generator: torch.Generator) -> bool:
-        """What was recorded with other facts does not hold any more."""
+        """Prepare an epoch. Returns True: a step captured with other facts must be discarded."""
         self._batches.start_epoch(generator=generator)
         return True
 
@@ -52,7 +52,7 @@ class ChosenBatches(Generic[Batch]):
 def masking_trainer(
     model: LinkModel, edges: Tensor, settings: TrainingSettings, *, generator: torch.Generator
 ) -> Trainer[FactBatch]:
-    """For a model with a vector for every node, which must learn to do without (oDistMult)."""
+    """The trainer of oDistMult: a vector for every node, trained with masked nodes."""
     edge_index = build_edge_index(edges, model.num_nodes, model.num_relations)
     degrees = torch.bincount(edges[:, 0].long(), minlength=model.num_nodes)
     return Trainer(
@@ -81,7 +81,7 @@ def loss_with_masked_nodes(
     degrees: Tensor,  # (num_nodes,) edges of each node
     generator: torch.Generator,
 ) -> Tensor:
-    """Facts against negatives for their tails; of some, one end is seen through its other facts.
+    """The loss of facts against negative tails, with the head or tail of some facts masked.
 
     With probability mask_share / 2 each, the head or the tail is replaced by the average over its
     edges without this one (Albooyeh et al., 2020). A batch has inverses, so heads get negatives

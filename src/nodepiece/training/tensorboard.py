@@ -1,4 +1,4 @@
-"""Curves for TensorBoard, for those who have it."""
+"""Curves for TensorBoard, an optional dependency."""
 
 from pathlib import Path
 from typing import Any

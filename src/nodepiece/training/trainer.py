@@ -1,4 +1,4 @@
-"""One epoch of training after the other, the same code on CPU and CUDA."""
+"""Epochs of training; the same code for CPU and CUDA."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ WARMUP_STEPS = 3  # run before a CUDA graph is captured, so that libraries have 
 
 
 class Trainer(Generic[Batch]):
-    """Holds what changes from step to step: weights, optimizer, generator, place in the epoch.
+    """The state of training: weights, optimizer, generator, position in the epoch.
 
     On CUDA the whole step (take the batch, loss, gradients, clipping, Adam) is captured once as
     a CUDA graph and replayed; the host waits for the device once an epoch. So neither `loss` nor
@@ -31,7 +31,7 @@ class Trainer(Generic[Batch]):
         self,
         model: nn.Module,
         batches: Batches[Batch],
-        loss: Callable[[Batch], Tensor],  # of the model, (): what a step makes small
+        loss: Callable[[Batch], Tensor],  # of the model, (): minimized by each step
         settings: TrainingSettings,
         *,
         generator: torch.Generator,  # on the device of the model; its dropout draws from it too
@@ -53,15 +53,15 @@ class Trainer(Generic[Batch]):
         )
         self.step_of_epoch = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.loss_sum = torch.zeros((), device=self.device)
-        self.captured: list[Callable[[], None]] = []  # what makes up a step, on CUDA
-        self.num_warmup_steps = 0  # run with the shapes of now
+        self.captured: list[Callable[[], None]] = []  # the captured parts of a step, on CUDA
+        self.num_warmup_steps = 0  # run with the current shapes
         self.stream = torch.cuda.Stream(self.device) if self.on_cuda else None  # type: ignore[no-untyped-call]
 
     def start_epoch(self, epoch: int) -> None:
-        """Before anything is drawn for an epoch.
+        """Seed the generator where there are several processes; called before anything is drawn.
 
-        Of several processes each has its own randomness. It follows from the epoch, so that a run
-        can be resumed from what the first process has written.
+        The seed of a process follows from the epoch, so that a run can be resumed from the
+        checkpoint of the first process.
         """
         if self.processes.count > 1:
             self.generator.manual_seed(self.processes.seed(self.seed, epoch))
@@ -69,12 +69,12 @@ class Trainer(Generic[Batch]):
     def run_epoch(self, epoch: int, between_steps: Callable[[int, int], None]) -> float:
         """Train one epoch (counted from 0) and return its mean loss.
 
-        `between_steps(done, total)` is called now and then, for progress.
+        `between_steps(done, total)` is called regularly, for progress.
         """
         self.model.train()
         self.set_learning_rate(learning_rate(self.settings, epoch))
         if self.batches.start_epoch(generator=self.generator):
-            self.discard_recorded()  # its shapes are no longer true
+            self.discard_recorded()  # its shapes have changed
         self.step_of_epoch.zero_()
         self.loss_sum.zero_()
         total = self.batches.num_batches
@@ -92,18 +92,18 @@ class Trainer(Generic[Batch]):
         return mean_loss
 
     def discard_recorded(self) -> None:
-        """Record the step anew, as what it reads or writes is elsewhere or has other shapes."""
+        """Discard the captured step, as its tensors moved or changed shape; capture it again."""
         self.captured, self.num_warmup_steps = [], 0
 
     def _synchronize(self) -> None:
-        """Bring several processes to one loss, and to one state of what is not trained by steps."""
+        """Average the loss over the processes, and broadcast the buffers of the model."""
         self.processes.average([self.loss_sum])
         trained = dict(self.model.named_parameters())
         state = self.model.state_dict().items()
         self.processes.broadcast(value for name, value in state if name not in trained)
 
     def has_finite_weights(self) -> bool:
-        """Whether the last step, whose result no loss has seen yet, went well too."""
+        """Whether all weights are finite, also after the last step, which no loss reflects yet."""
         parts = [parameter.isfinite().all() for parameter in self.model.parameters()]
         return bool(torch.stack(parts).all())
 
@@ -134,7 +134,7 @@ class Trainer(Generic[Batch]):
 
     @contextmanager
     def _stream_aside(self) -> Iterator[torch.cuda.Stream]:
-        """Another stream, ordered after what the current one has and before what it gets later."""
+        """Another stream, ordered after earlier and before later work of the current one."""
         current = torch.cuda.current_stream(self.device)
         stream = cast(torch.cuda.Stream, self.stream)
         stream.wait_stream(current)
@@ -205,7 +205,7 @@ def learning_rate(settings: TrainingSettings, epoch: int) -> float:
 
 @contextmanager
 def matmul_precision(precision: str) -> Iterator[None]:
-    """Let float32 matrix products use TF32 inside, if asked for, and as before outside."""
+    """Allow TF32 for float32 products inside the block, unless `precision` is "float32"."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest" if precision == "float32" else "high")
     try:
