@@ -235,7 +235,7 @@ def check_settings(experiment: Experiment) -> None:
 
 NODE_CLASSIFICATION = TaskRecord(
     name="node-classification",
-    description="the classes of nodes, learned from nodes whose classes are known",
+    description="which classes a node has, learned from nodes whose classes are known",
     task=NodeClassification,
     run="classes",
     example_query="--node X",
