@@ -6,34 +6,11 @@ import pickle
 import pytest
 import torch
 from tests.decoders.test_link_model import DIM, link_model
+from tests.extending.toy_decoder import PROJECTED
 from torch import Tensor, nn
 
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.triple_scores import (
-    DECODERS,
-    Decoder,
-    all_relations_in_chunks,
-    all_tails_in_chunks,
-)
-from nodepiece.encoders.parameters import linear
-
-
-def make_weights(dim: int, generator: torch.Generator) -> nn.Module:
-    return linear(dim, dim, generator=generator)
-
-
-def projected(weights: nn.Module, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """W (head * relation), compared with the tail."""
-    return (weights(head * relation) * tail).sum(dim=-1)
-
-
-PROJECTED = Decoder(
-    projected,
-    all_tails_in_chunks(projected),
-    all_relations_in_chunks(projected),
-    is_distance=False,
-    make_weights=make_weights,
-)
+from nodepiece.decoders.triple_scores import DECODERS
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from nodepiece.errors import InputError
 
 Column = str | int  # a name, or a position counted from 0
 Columns = tuple[Column, Column, Column]  # of head, relation and tail
-FORMATS = ("tsv", "csv", "jsonl", "parquet", "nt", "ttl", "rdf")
 
 
 @dataclass(frozen=True)
@@ -24,11 +23,11 @@ class ReadOptions:
     delimiter: str | None = None  # one character, or tab, comma, semicolon, blanks
     header: bool | None = None  # whether the first line names the columns
     columns: Columns | Sequence[Column] | str | None = None  # of head, relation and tail
-    format: str | None = None  # a name in FORMATS
+    format: str | None = None  # a name in FORMATS of `data/formats.py`
 
     def __post_init__(self) -> None:
-        if self.format is not None and self.format not in FORMATS:
-            raise InputError(f"unknown format {self.format!r}; it is one of {', '.join(FORMATS)}")
+        if self.format is not None:
+            check_format(self.format)
         if self.columns is not None:
             object.__setattr__(self, "columns", parse_columns(self.columns))
 
@@ -44,6 +43,14 @@ class ReadOptions:
 
 
 DETECT_EVERYTHING = ReadOptions()
+
+
+def check_format(name: str) -> None:
+    """Refuse a format that is not in the registry."""
+    from nodepiece.data.formats import FORMATS  # whose readers take ReadOptions
+
+    if name not in FORMATS:
+        raise InputError(f"unknown format {name!r}; it is one of {', '.join(FORMATS)}")
 
 
 def parse_columns(columns: Sequence[Column] | str) -> Columns:

@@ -28,19 +28,6 @@ FOREIGN_MAGIC = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd",
 }
 
-ENDINGS = {
-    ".tsv": "tsv",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".nt": "nt",
-    ".ttl": "ttl",
-    ".rdf": "rdf",
-    ".owl": "rdf",
-    ".txt": None,  # says nothing: the content decides
-}
-
 
 @dataclass(frozen=True)
 class InputFile:
@@ -106,20 +93,6 @@ def refuse_foreign(magic: bytes, label: str) -> None:
     for start, kind in FOREIGN_MAGIC.items():
         if magic.startswith(start):
             raise InputError(f"{label} is {kind}; unpack it first (gzip is read as it is)")
-
-
-def format_of(file: InputFile, path: str | Path) -> str:
-    """The format by the ending of `path`, else by the content of the file."""
-    known = ending_format(path)
-    if known is None:
-        sample = file.sample()
-        refuse_document(sample, path, file.label)
-        known = content_format(sample)
-    return known
-
-
-def ending_format(path: str | Path) -> str | None:
-    return ENDINGS.get(Path(without_gz(str(path))).suffix.lower())
 
 
 def without_gz(name: str) -> str:

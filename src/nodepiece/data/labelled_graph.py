@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
 from nodepiece.data.dataset import SPLITS
 from nodepiece.data.encode import ids_in
-from nodepiece.data.input_file import ENDINGS, without_gz
+from nodepiece.data.formats import known_endings
+from nodepiece.data.input_file import without_gz
 from nodepiece.data.json_file import read_json
 from nodepiece.data.read import read_graph_with_report
 from nodepiece.errors import InputError
@@ -75,7 +76,7 @@ def read_labelled_folder(
         path
         for path in sorted(folder.iterdir())
         if Path(without_gz(path.name.lower())).stem == "edges"
-        and Path(without_gz(path.name.lower())).suffix in ENDINGS
+        and Path(without_gz(path.name.lower())).suffix in known_endings()
     ]
     labels = {
         part: path
@@ -86,8 +87,9 @@ def read_labelled_folder(
     if len(edges) != 1 or "train" not in labels:
         raise InputError(
             f"{folder} is not a labelled graph: it needs one file of facts called edges.tsv (or "
-            f"another of {', '.join(ENDINGS)}) and train_labels.json, maybe valid_labels.json and "
-            "test_labels.json; make such a folder with: nodepiece label GRAPH LABELS -o FOLDER"
+            f"another of {', '.join(known_endings())}) and train_labels.json, maybe "
+            "valid_labels.json and test_labels.json; make such a folder with: nodepiece label "
+            "GRAPH LABELS -o FOLDER"
         )
     return read_labelled_graph(folder.resolve().name, edges[0], labels, options)
 

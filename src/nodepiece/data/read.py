@@ -1,27 +1,17 @@
 """Files to graphs: any readable format, one file, a folder of splits, or standard input."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from nodepiece.data.blocks import DETECT_EVERYTHING, Column, Columns, Reading, ReadOptions
+from nodepiece.data.blocks import DETECT_EVERYTHING, Column, Columns, ReadOptions
 from nodepiece.data.dataset import Dataset
-from nodepiece.data.delimited import read_csv, read_tsv
 from nodepiece.data.doubts import find_doubts
 from nodepiece.data.encode import drop_duplicates, encode_facts, encode_like
-from nodepiece.data.input_file import (
-    ENDINGS,
-    STANDARD_INPUT,
-    InputFile,
-    format_of,
-    open_source,
-    without_gz,
-)
-from nodepiece.data.jsonl import read_json_lines
-from nodepiece.data.parquet import read_parquet
-from nodepiece.data.rdf import read_ntriples, read_rdf_xml, read_turtle
+from nodepiece.data.formats import FORMATS, format_of, known_endings
+from nodepiece.data.input_file import STANDARD_INPUT, open_source, without_gz
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
@@ -33,8 +23,6 @@ __all__ = [
     "read_graph",
     "read_graph_with_report",
 ]
-
-Reader = Callable[[InputFile, ReadOptions], Reading]
 
 SPLIT_NAMES = {
     "train": ("train",),
@@ -106,7 +94,7 @@ def read_graph_with_report(
     if is_folder(source):
         source = split_files(Path(source))["train"]
     with open_source(source) as file:
-        reading = reader_of(file, source, options)(file, options)
+        reading = FORMATS[options.format or format_of(file, source)].read(file, options)
         facts = encode_facts(reading.blocks)
     num_nodes, num_relations = len(facts.names.nodes), len(facts.names.relations)
     triples = drop_duplicates(facts.triples, num_nodes, num_relations)
@@ -122,10 +110,6 @@ def read_graph_with_report(
     if not len(triples):
         raise InputError(f"{file.label} states no fact between nodes; {complaint(report)}")
     return KnowledgeGraph(triples, num_nodes, num_relations, facts.names), report
-
-
-def reader_of(file: InputFile, source: str | Path, options: ReadOptions) -> Reader:
-    return READERS[options.format or format_of(file, source)]
 
 
 def complaint(report: ReadReport) -> str:
@@ -206,7 +190,7 @@ def split_files(folder: Path) -> dict[str, Path]:
             )
         found[split] = path
     if "train" not in found:
-        expected = ", ".join(f"train{ending}" for ending in ENDINGS)
+        expected = ", ".join(f"train{ending}" for ending in known_endings())
         raise InputError(
             f"{folder} has no training file; name it one of {expected} (or one of these and .gz)"
         )
@@ -215,17 +199,6 @@ def split_files(folder: Path) -> dict[str, Path]:
 
 def split_of(path: Path) -> str | None:
     plain = Path(without_gz(path.name.lower()))
-    if plain.suffix not in ENDINGS or not path.is_file():
+    if plain.suffix not in known_endings() or not path.is_file():
         return None
     return next((split for split, stems in SPLIT_NAMES.items() if plain.stem in stems), None)
-
-
-READERS: dict[str, Reader] = {
-    "tsv": read_tsv,
-    "csv": read_csv,
-    "jsonl": read_json_lines,
-    "parquet": read_parquet,
-    "nt": read_ntriples,
-    "ttl": read_turtle,
-    "rdf": read_rdf_xml,
-}

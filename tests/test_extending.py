@@ -1,0 +1,106 @@
+"""Another decoder, encoder, file format or task is one file and one entry of a plain dict.
+
+Each test adds one from a file in `tests/extending/` and goes from a TOML file to an answer, on the
+command line.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from safetensors import safe_open
+from tests.commands.conftest import Nodepiece, nodepiece
+from tests.extending.toy_decoder import PROJECTED
+from tests.extending.toy_encoder import make_mean
+from tests.extending.toy_format import ARROWS
+from tests.extending.toy_task import HUB_DETECTION
+
+from nodepiece.data.formats import FORMATS
+from nodepiece.decoders.triple_scores import DECODERS
+from nodepiece.encoders.node_embedding import ENCODERS
+from nodepiece.tasks.registry import TASKS
+
+__all__ = ["nodepiece"]  # a fixture
+
+FACTS = [(f"n{n}", "next", f"n{(n + 1) % 12}") for n in range(12)]
+FACTS += [(f"n{n}", "in", "the ring") for n in range(0, 12, 2)]
+SETTINGS = """
+dataset = "{dataset}"
+tokenizer.num_anchors = 4
+tokenizer.anchors_per_node = 2
+tokenizer.relations_per_node = 2
+encoder.dim = 8
+encoder.hidden_dim = 8
+training.epochs = 2
+training.batch_size = 8
+"""
+FACT_QUERY = ("--head", "n0", "--relation", "next", "--include-known")
+
+
+def write_facts(folder: Path) -> Path:
+    path = folder / "facts.tsv"
+    path.write_text("".join("\t".join(fact) + "\n" for fact in FACTS))
+    return path
+
+
+def train(nodepiece: Nodepiece, folder: Path, dataset: Path, *changes: str) -> Path:
+    """The run folder of an experiment that is written as TOML and trained."""
+    toml, run = folder / "toy.toml", folder / "run"
+    toml.write_text(SETTINGS.format(dataset=dataset) + "\n".join(changes))
+    outcome = nodepiece("train", toml, "-o", run, "--device", "cpu")
+    assert outcome.status == 0, outcome.err
+    return run
+
+
+def answers(nodepiece: Nodepiece, run: Path, *query: str) -> list[str]:
+    """What the command line predicts, by name."""
+    outcome = nodepiece("predict", run, *query, "--json", "--device", "cpu")
+    assert outcome.status == 0, outcome.err
+    content = json.loads(outcome.out)
+    return [each["name"] for each in content.get("answers") or content["classes"]]
+
+
+def tensor_names(run: Path) -> set[str]:
+    with safe_open(str(run / "model.safetensors"), "pt") as file:
+        return set(file.keys())
+
+
+def test_a_decoder_with_a_weight(
+    nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DECODERS, "projected", PROJECTED)
+
+    run = train(nodepiece, tmp_path, write_facts(tmp_path), 'decoder.kind = "projected"')
+
+    assert "decoder_weights.weight" in tensor_names(run)
+    assert len(answers(nodepiece, run, *FACT_QUERY)) == 10
+
+
+def test_an_encoder(nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENCODERS, "mean", make_mean)
+
+    run = train(nodepiece, tmp_path, write_facts(tmp_path), 'encoder.kind = "mean"')
+
+    assert "nodes.encoder.output.weight" in tensor_names(run)
+    assert len(answers(nodepiece, run, *FACT_QUERY)) == 10
+
+
+def test_a_file_format(
+    nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FORMATS, "arrows", ARROWS)
+    path = tmp_path / "facts.arrows"
+    path.write_text("".join(f"{head} --{rel}--> {tail}\n" for head, rel, tail in FACTS))
+
+    run = train(nodepiece, tmp_path, path)
+
+    assert {"n1", "n7"} <= set(answers(nodepiece, run, *FACT_QUERY, "--top", "13"))
+
+
+def test_a_task(nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, "hub-detection", HUB_DETECTION)
+    changes = 'task = "hub-detection"', 'training.loss = "binary-cross-entropy"'
+
+    run = train(nodepiece, tmp_path, write_facts(tmp_path), *changes)
+
+    assert set(answers(nodepiece, run, "--node", "the ring")) == {"hub", "leaf"}
