@@ -1,4 +1,4 @@
-"""Node vectors after a change of the graph, from the weights as they are."""
+"""Node vectors after a change of the graph, without training."""
 
 import numpy as np
 import torch
@@ -21,8 +21,9 @@ def vectors_after(
 ) -> PatchedVectors:
     """The vectors of all nodes of a graph in which `rows` are new or different.
 
-    `tokens` has all other rows. Only what is new or different is computed, unless there are graph
-    layers: with them a change reaches farther, everything is computed again, and `graph` is needed.
+    `tokens` has all other rows. Only new or different rows are computed, unless there are graph
+    layers: with them a change affects more nodes, all vectors are computed again, and `graph` is
+    needed.
     """
     with torch.no_grad():
         if graph is None or not model.layers:

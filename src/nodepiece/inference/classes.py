@@ -1,4 +1,4 @@
-"""A run of node classification, which says what classes a node has."""
+"""A run of node classification: predicts the classes of a node."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -18,7 +18,7 @@ from nodepiece.tasks.node_classification import NodeClassification
 
 
 class ClassRun(Run):
-    """Node vectors are computed once, at the first query."""
+    """Predicts classes; node vectors are computed once, at the first query."""
 
     model: ClassModel
     task: NodeClassification
@@ -35,13 +35,13 @@ class ClassRun(Run):
     def classify(self, node: str, *, top: int = 10) -> list[Prediction]:
         """The likeliest classes of a node, best first; scores are probabilities.
 
-        What is known of the node is in the list too, and marked.
+        Known classes of the node are in the list too, and marked.
         """
         refuse_after_fork()
         if top < 1:
             raise InputError(f"top must be at least 1, got {top}")
         if not isinstance(node, str):
-            raise InputError(f"node must be one name, got {node!r}; ask about one at a time")
+            raise InputError(f"node must be one name, got {node!r}; classify one at a time")
         node_id = self.task.dataset.names.node_id(node)
         vectors = self.vectors
         asked = torch.tensor([node_id], device=vectors.device)
@@ -58,7 +58,7 @@ class ClassRun(Run):
         return self.task.dataset.names.nodes.to_pylist()
 
     def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
-        """Vectors as the classifier sees them: after the graph layers."""
+        """Node vectors after the graph layers, the input of the classifier."""
         refuse_after_fork()
         if nodes is None:
             return self.vectors.cpu().numpy()

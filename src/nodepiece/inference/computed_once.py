@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class computed_once(Generic[T]):
-    """A cached property that several threads may ask for at the same time.
+    """A cached property that several threads may read at the same time.
 
     The first one computes it while the others wait, and all get the same object. Instances need a
     `__dict__`; a frozen dataclass has one.
@@ -28,8 +28,8 @@ class computed_once(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> Self | T:
         if instance is None:
             return self
-        values = instance.__dict__  # later uses find the value there, and do not come here
-        with values.setdefault("_first_use", RLock()):  # one thread's lock is everybody's
+        values = instance.__dict__  # later reads find the value there, without this method
+        with values.setdefault("_first_use", RLock()):  # one lock for all threads
             if self.name not in values:
                 values[self.name] = self.function(instance)
             result: T = values[self.name]

@@ -1,4 +1,4 @@
-"""Facts with one part left out, completed by name, whichever model scores them."""
+"""Completion of facts with one part left out, by name, with the scores of any model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,20 +18,20 @@ from nodepiece.inference.opened_run import Prediction, Run
 class Query:
     """A fact with one part left out, by ids."""
 
-    first: int  # the node asked about; the head, where the relation of a pair is asked for
-    second: int  # a relation, maybe an inverse; the tail, where the relation is asked for
+    first: int  # the given node; the head, where the relation of a pair is predicted
+    second: int  # a relation, maybe an inverse; the tail, where the relation is predicted
     is_relation_query: bool
 
 
 class Answering(Protocol):
-    """One state of what a run answers by, which nobody changes."""
+    """An immutable state from which a run answers queries."""
 
     @property
     def dataset(self) -> Dataset:
         """Whose names are understood, and what is known."""
 
     def scores(self, query: Query) -> FloatArray:
-        """Of all nodes, or of all relations and their inverses; the caller may change them."""
+        """Scores of all nodes, or of all relations and inverses; the caller may change them."""
 
 
 class FactRun(Run):
@@ -39,7 +39,7 @@ class FactRun(Run):
 
     @property
     def snapshot(self) -> Answering:
-        """What the run answers by now. A method asks for it once."""
+        """The current state of the run. A method reads it once."""
         raise NotImplementedError
 
     @property
@@ -58,9 +58,9 @@ class FactRun(Run):
     ) -> list[Prediction]:
         """The likeliest answers to a fact with one part left out, best first, by name.
 
-        Give two of head, relation and tail. Facts that are known already are left out unless
-        `include_known`. A node is no answer to a query about itself, unless training has facts
-        with the relation that lead from a node to itself.
+        Give two of head, relation and tail. Known facts are left out unless `include_known`. The
+        node of a query is not one of its answers, unless training has facts with the relation
+        from a node to itself.
         """
         refuse_after_fork()
         if top < 1:
@@ -90,7 +90,7 @@ class FactRun(Run):
         tail: str | None = None,
         splits: Sequence[str] = SPLITS,
     ) -> list[str]:
-        """The answers that facts of the run state, by name: what `predict` leaves out."""
+        """The known answers to a query, by name, which `predict` leaves out."""
         dataset = self.snapshot.dataset
         query = query_of(dataset.names, head, relation, tail)
         answers = stated_answers(dataset, query, splits)
@@ -99,16 +99,14 @@ class FactRun(Run):
 
 
 def query_of(names: Names, head: str | None, relation: str | None, tail: str | None) -> Query:
-    """A query by name as one by ids."""
+    """Convert a query by name to one by ids."""
     for part, value in (("head", head), ("relation", relation), ("tail", tail)):
         if not isinstance(value, str | None):
-            raise InputError(
-                f"{part} must be one name, got {value!r}; ask about one fact at a time"
-            )
+            raise InputError(f"{part} must be one name, got {value!r}; query one fact at a time")
     match head, relation, tail:
         case str(), str(), None:
             return Query(names.node_id(head), names.relation_id(relation), False)
-        case None, str(), str():  # asked as the tail of the inverse relation
+        case None, str(), str():  # predicted as the tail of the inverse relation
             num_relations = len(names.relations)
             inverse = (names.relation_id(relation) + num_relations) % (2 * num_relations)
             return Query(names.node_id(tail), inverse, False)
@@ -139,7 +137,7 @@ def has_loops(dataset: Dataset, relation: int) -> bool:
 
 
 def best_first(scores: FloatArray, top: int) -> IntArray:
-    """The places of the largest scores; of equal ones the first places first."""
+    """The indices of the largest scores; equal scores are ordered by index."""
     if top < len(scores):
         least = np.partition(scores, len(scores) - top)[len(scores) - top]
         places = np.flatnonzero(scores >= least)

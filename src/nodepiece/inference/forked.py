@@ -1,4 +1,4 @@
-"""What a process that was forked may not do: threads do not survive a fork."""
+"""Refusal of runs in forked processes: threads do not survive a fork."""
 
 import os
 from contextlib import suppress
@@ -12,7 +12,7 @@ from nodepiece.errors import InputError
 
 @dataclass
 class Process:
-    """What this process, and the one it was forked from, have done."""
+    """What this process and its parent have done."""
 
     has_used_runs: bool = False
     parent_used_runs: bool = False
@@ -32,10 +32,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def refuse_after_fork() -> None:
-    """Refuse to use a run where OpenMP would end the process or wait for ever instead.
+    """Raise an InputError where OpenMP would otherwise end the process or wait forever.
 
-    In a process that was forked after runs were used, numba's parallel kernels end it, and PyTorch
-    waits for threads that are not there, unless it is down to one thread.
+    In a process that was forked after runs were used, numba's parallel kernels end the process,
+    and PyTorch waits for threads that do not exist, unless it is limited to one thread.
     """
     _process.has_used_runs = True
     if not _process.parent_used_runs:

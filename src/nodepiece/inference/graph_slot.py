@@ -1,4 +1,4 @@
-"""A changing graph that many threads read, or one changes."""
+"""A changing graph that many threads may read, or one may change."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,10 +8,10 @@ from nodepiece.tokenizer.changing_graph import ChangingGraph
 
 
 class GraphSlot:
-    """The graph of the latest of several snapshots, which hand it on.
+    """The graph of the latest snapshot, passed on from snapshot to snapshot.
 
-    An update changes it in place, as a copy would take its time, and counts `version` up: a
-    snapshot of an earlier version must open a graph of its own.
+    An update changes it in place, as a copy would be slow, and increments `version`: a snapshot of
+    an earlier version must open another copy of the graph.
     """
 
     def __init__(self) -> None:
@@ -23,20 +23,20 @@ class GraphSlot:
         self._is_changing = False
 
     def graph(self, open_graph: Callable[[], ChangingGraph]) -> ChangingGraph:
-        """The graph, opened by the first who asks. Only while `reading` or `changing`."""
+        """The graph, opened at the first use. Only while `reading` or `changing`."""
         with self._opening:
             if self._graph is None:
                 self._graph = open_graph()
             return self._graph
 
     def drop(self) -> None:
-        """Forget the graph, which may be in any state; no snapshot has this version any more."""
+        """Discard the graph, which may be in any state, and invalidate its version."""
         self._graph = None
         self.version += 1
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Nobody changes the graph meanwhile. Not to be nested."""
+        """Hold a shared lock: the graph does not change in the block. Must not be nested."""
         with self._condition:
             self._condition.wait_for(lambda: not (self._is_changing or self._num_waiting))
             self._num_readers += 1
@@ -49,7 +49,7 @@ class GraphSlot:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Nobody reads or changes the graph meanwhile; readers that come later wait."""
+        """Hold an exclusive lock: no other thread reads or changes the graph in the block."""
         with self._condition:
             self._num_waiting += 1
             try:

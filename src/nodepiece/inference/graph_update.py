@@ -1,4 +1,4 @@
-"""One update of a run's graph as a file: what happened, and the rows that it changed."""
+"""One update of a run's graph as a file: its facts and names, and the rows it changed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class VectorRows:
-    """The vectors that a batch made new or different."""
+    """The vectors that are new or different after a batch."""
 
     nodes: IntArray  # (num_rows,) ascending
     vectors: Vectors  # (num_rows, dim)
@@ -31,7 +31,7 @@ class VectorRows:
 
 @dataclass(frozen=True, eq=False)
 class StoredBatch:
-    """All that one update did."""
+    """All changes of one update."""
 
     change: Change
     tokens: TokenRows
@@ -39,7 +39,7 @@ class StoredBatch:
 
 
 def write_batch(path: Path, batch: StoredBatch) -> None:
-    """Write a batch whole or not at all."""
+    """Write a batch atomically."""
     change, tokens = batch.change, batch.tokens
     names = [name.encode() for name in change.new_nodes]
     arrays: dict[str, NDArray[Any]] = {

@@ -1,14 +1,14 @@
-"""The graph of a run as it is after its updates, on disk beside the run.
+"""The current graph of a run, after its updates, on disk in the run folder.
 
 RUN/live/base-000003/        all of it after batch 3: a vocabulary folder (tokenizer/storage.py) and
                              facts.npy, present.npy, and vectors.npy, which is mapped into memory
 RUN/live/000004.safetensors  a batch: facts, names, and the rows of tokens and vectors it changed
-RUN/live/lock                held by who writes
+RUN/live/lock                held by the process that writes
 
-Files are written whole under another name, then renamed, and never changed: a batch commits at the
-moment of its rename, or not at all, whenever the process dies. Who has opened the graph keeps what
-was opened, and who opens it gets the latest state. Sometimes the batches are compacted into a new
-snapshot; readers that look for a file just then try again.
+Files are written under a temporary name, then renamed, and never changed: a batch is committed by
+its rename, or not at all if the process dies before. A process that has opened the graph keeps the
+state it opened, and one that opens it gets the latest. At times the batches are compacted into a
+new base; a reader that misses a file because of this tries again.
 """
 
 import fcntl
@@ -44,7 +44,7 @@ UPDATES_FOLDER = "live"
 BATCH_SUFFIX = ".safetensors"
 SNAPSHOT_PREFIX = "base-"
 COMPACT_AFTER = 100  # batches, or
-COMPACT_SHARE = 4  # when one row in so many has changed
+COMPACT_SHARE = 4  # when one row in this many has changed
 ATTEMPTS = 20
 
 
@@ -71,7 +71,7 @@ def has_updates(run: Path) -> bool:
 
 
 def last_number(run: Path) -> int | None:
-    """Of the last batch that happened; None if the graph of the run never changed."""
+    """The number of the last batch; None if the graph of the run never changed."""
     return (
         max(_snapshots(run / UPDATES_FOLDER) + _batches(run / UPDATES_FOLDER))
         if has_updates(run)
@@ -80,7 +80,7 @@ def last_number(run: Path) -> int | None:
 
 
 def open_updates(run: Path, model_hash: str) -> StoredState:
-    """The latest state of a run that has one. `model_hash`: of the weights that it must be of."""
+    """The latest state of an updated run. `model_hash`: that of the weights it must belong to."""
     folder = run / UPDATES_FOLDER
     for _ in range(ATTEMPTS):
         snapshot_number = max(_snapshots(folder))
@@ -101,7 +101,7 @@ def open_updates(run: Path, model_hash: str) -> StoredState:
 def write_trained_snapshot(
     run: Path, graph: KnowledgeGraph, table: TokenTable, vectors: Vectors, model_hash: str
 ) -> None:
-    """The graph and the vectors of a run as it was trained."""
+    """Write the graph and the vectors of a run as it was trained."""
     is_present = np.ones(graph.num_nodes, np.bool_)
     write_snapshot(run, 0, graph.triples, is_present, table, vectors, model_hash)
 
@@ -115,9 +115,10 @@ def write_snapshot(
     vectors: Vectors,
     model_hash: str,
 ) -> None:
-    """Write a new base; whatever it makes superfluous is removed.
+    """Write a new base and remove the files that it replaces.
 
-    Earlier bases go before their batches: a reader that misses some of these finds its base gone.
+    Earlier bases are removed before their batches, so a reader that misses a batch also finds its
+    base gone, and tries again.
     """
     with atomic_folder(_snapshot_folder(run / UPDATES_FOLDER, number), marker=HEADER) as partial:
         write_vocabulary(table.vocabulary, partial)
@@ -131,7 +132,7 @@ def write_snapshot(
             rmtree(_snapshot_folder(run / UPDATES_FOLDER, old), ignore_errors=True)
     for partial in (run / UPDATES_FOLDER).glob(
         f".{SNAPSHOT_PREFIX}*.partial-*"
-    ):  # foldings that were killed
+    ):  # compactions that were killed
         remove_leftovers(partial.with_name(partial.name[1:].partition(".partial-")[0]))
     for old in _batches(run / UPDATES_FOLDER):
         if old <= number:
@@ -139,13 +140,13 @@ def write_snapshot(
 
 
 def commit_batch(run: Path, number: int, batch: StoredBatch) -> None:
-    """Commit a batch: with the rename of its file."""
+    """Commit a batch by the rename of its file."""
     write_batch(_batch_file(run / UPDATES_FOLDER, number), batch)
 
 
 @contextmanager
 def write_lock(run: Path) -> Iterator[None]:
-    """Hold the lock of a run's live graph; who comes second is refused."""
+    """Hold the lock of a run's live graph; a second writer is refused."""
     folder = run / UPDATES_FOLDER
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A run of inductive link prediction, which completes facts of any graph over its relations."""
+"""A run of inductive link prediction: completes facts of any graph with its relations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +54,7 @@ class EncodedSnapshot:
 
 
 class InductiveRun(FactRun):
-    """Asked about the inference graph of its experiment, unless it is put on another one."""
+    """Completes facts of the experiment's inference graph, or of another one (`on_graph`)."""
 
     model: InductiveModel
     task: InductiveLinkPrediction
@@ -96,16 +96,16 @@ class InductiveRun(FactRun):
         return self.dataset.names.nodes.to_pylist()
 
     def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
-        """Vectors of the graph that the run is put on, as the decoder sees them.
+        """Node vectors of the current graph, the input of the decoder.
 
-        What walks add to a score is in no vector.
+        Vectors do not contain what walks add to a score.
         """
         refuse_after_fork()
         vectors = self.encoded.nodes.cpu().numpy()
         return vectors if nodes is None else vectors[self.dataset.names.node_ids(node_list(nodes))]
 
     def evaluate_baseline(self, split: str = "test") -> Report:
-        """Personalized PageRank on the graph, from the head or tail that is given."""
+        """The metrics of personalized PageRank from the given head or tail."""
         refuse_after_fork()
         if not len(self.dataset.part(split)):
             raise InputError(f"{self.folder} has no {split} facts; choose another split")

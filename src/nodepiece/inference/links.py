@@ -1,6 +1,6 @@
-"""A run of link or relation prediction, which completes facts of the graph it was trained on.
+"""A run of link or relation prediction: completes facts of the graph it was trained on.
 
-The graph may go on: by facts that are only supposed (`with_facts`), and by lasting updates.
+The graph may change: by assumed facts (`with_facts`), and by stored updates.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from nodepiece.tokenizer.changing_graph import ChangingGraph, NamedFacts, by_nam
 
 
 class LinkRun(FactRun):
-    """Node vectors are computed once, at the first query, unless they lie beside the run."""
+    """Completes facts; node vectors are computed at the first query unless stored with the run."""
 
     model: LinkModel
     task: LinkPrediction | OutOfSample
@@ -41,7 +41,7 @@ class LinkRun(FactRun):
 
     @property
     def snapshot(self) -> Snapshot:
-        """What the run answers by now; an update replaces it in one assignment."""
+        """The current state of the run; an update replaces it in one assignment."""
         return self._snapshot
 
     @snapshot.setter
@@ -54,7 +54,7 @@ class LinkRun(FactRun):
         self._snapshot = self.snapshot_on_disk()
 
     def snapshot_on_disk(self, slot: GraphSlot | None = None) -> Snapshot:
-        """The latest state beside the run. slot: has the graph of that state already."""
+        """The latest state on disk. slot: already has the graph of that state."""
         updates = None
         if has_updates(self.folder):
             updates = UpdatedGraph(open_updates(self.folder, self.opened.files.model_hash))
@@ -63,34 +63,34 @@ class LinkRun(FactRun):
         return Snapshot(self.model, self.task.dataset, table, updates, slot, slot.version)
 
     def is_up_to_date(self, number: int | None) -> bool:
-        """Whether it answers by the state after batch `number` (None: as it was trained)."""
+        """Whether the current state is that after batch `number` (None: as it was trained)."""
         return number == self.snapshot.number
 
     @property
     def updates(self) -> UpdatedGraph | None:
-        """What updates have made of the graph; None: it is as it was trained."""
+        """The graph after updates; None: it is as it was trained."""
         return self.snapshot.updates
 
     @property
     def is_hypothetical(self) -> bool:
-        """Whether some of its facts are only supposed."""
+        """Whether some of its facts are assumed (`with_facts`)."""
         return isinstance(self.snapshot, Supposed)
 
     @property
     def is_present(self) -> NDArray[np.bool_]:
-        """(num_nodes,): a node that was removed is no answer."""
+        """(num_nodes,): False for removed nodes, which are never answers."""
         return self.snapshot.is_present
 
     @property
     def patched(self) -> PatchedVectors:
-        """The vectors of all nodes: what was trained or stored, and what is different since."""
+        """The vectors of all nodes: trained or stored ones, and the rows changed since."""
         return self.snapshot.patched
 
     @property
     def graph(self) -> ChangingGraph:
         """The graph with its tokens, which an update changes: not for several threads.
 
-        Not to be changed otherwise: the run would go on to answer by its facts and vectors.
+        Change it only by updates: the facts and vectors of the run would not follow.
         """
         return self.snapshot.graph
 
@@ -116,9 +116,9 @@ class LinkRun(FactRun):
     def with_facts(self, facts: NamedFacts) -> Self:
         """A run that answers as if these facts, by name, were in its graph.
 
-        A node that is new gets its pieces from the facts, and its vector by the weights as they
-        are; so does an old node whose pieces are not the same with them. The run itself stays as
-        it is, and later updates of it do not change the answers of the other.
+        New nodes, and nodes whose pieces change with these facts, get pieces and vectors without
+        training. The run itself does not change, and later updates of it do not affect the
+        returned run.
         """
         refuse_after_fork()
         refuse_without_pieces(self.model)
@@ -129,7 +129,7 @@ class LinkRun(FactRun):
                 base = snapshot.base
                 supposed = base.with_facts(snapshot.facts + named)
                 supposed = supposed or base.apart().with_facts(snapshot.facts + named)
-            else:  # an update may take the graph over before it can be read: ask the next one
+            else:  # an update may take the graph before it can be read: use the next snapshot
                 supposed = snapshot.with_facts(named)
         other = copy(self)
         other._snapshot = supposed

@@ -1,4 +1,4 @@
-"""Which files a run was opened from, to notice that others have taken their place."""
+"""The files that a run was opened from, to detect that they were replaced."""
 
 import hashlib
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class OpenedFiles:
 
     folder: Path
     stamps: tuple[Stamp | None, ...]  # of STAMPED; None: there was no such file
-    model: NDArray[np.uint8] | None  # the weights, mapped: they stay what they were
+    model: NDArray[np.uint8] | None  # the weights, mapped, so they do not change
 
     @staticmethod
     def of(folder: Path) -> "OpenedFiles":
@@ -43,7 +43,7 @@ class OpenedFiles:
         return self.stamps == _stamps(self.folder)
 
     def check(self) -> None:
-        """Refuse to go on where the folder holds another run by now."""
+        """Raise an InputError if the folder holds another run now."""
         if self.are_current():
             return
         now = OpenedFiles.of(self.folder)

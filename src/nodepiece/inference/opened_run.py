@@ -1,4 +1,4 @@
-"""A trained run that answers by name, whatever its task."""
+"""A trained run of any task, opened for queries by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 
 @dataclass(frozen=True)
 class Prediction:
-    """One possible answer. Higher scores are more plausible; only their order has a meaning."""
+    """One possible answer. Higher scores are more plausible within one query."""
 
     name: str
     score: float
@@ -38,7 +38,7 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """What a run was opened from. Arrays are mapped, so they stay what they were."""
+    """What a run was opened from. Arrays are mapped, so they do not change."""
 
     files: OpenedFiles
     table: TokenTable  # of the graph that was trained on
@@ -56,21 +56,21 @@ class Address:
 
 
 class Run:
-    """A run folder opened for queries. Which can be asked depends on its task.
+    """A run folder opened for queries; its task decides which queries are possible.
 
-    Any number of threads may ask one run: what it answers by is an immutable snapshot, each call
-    uses the one that was there when it began, and an update (`update_run`) replaces it in one
-    assignment. So a call sees the state before or after an update and none between. `with_facts`
-    and `on_graph` return another run and leave this one as it is. Only `to` moves the run itself:
-    call it before threads share the run. One update at a time: a second one is refused.
+    Any number of threads may query one run: it answers from an immutable snapshot, each call uses
+    the snapshot that is current when it begins, and an update (`update_run`) replaces it in one
+    assignment. So a call sees the state before or after an update, never a mixture. `with_facts`
+    and `on_graph` return another run and do not change this one. Only `to` moves the run itself:
+    call it before threads share the run. A second update at the same time is refused.
 
-    A run keeps serving the files it opened, whatever is put in their place later; an update of
-    a folder that holds another run by then is refused.
+    A run keeps using the files it opened, even if they are replaced later; an update of a folder
+    that holds another run by then is refused.
 
-    Processes: one that is spawned opens the run by itself, or is sent it, as a run is pickled by
-    its folder, device and overrides and opened again, in its latest state. The arrays are mapped,
-    so processes share their memory. A process that was forked after runs were used lacks the
-    threads of OpenMP, and a call there raises an InputError: fork before, or use spawn.
+    Processes: a spawned process opens the run itself, or receives it pickled by its folder, device
+    and overrides, and opens it again in its latest state. The arrays are mapped, so processes share
+    their memory. A process that was forked after runs were used lacks the threads of OpenMP, and a
+    call there raises an InputError: fork before, or use spawn.
     """
 
     def __init__(self, opened: Opened, task: Task[Any], model: nn.Module) -> None:
@@ -89,7 +89,7 @@ class Run:
         )
 
     def __copy__(self) -> Self:
-        """Another handle on what is opened, instead of opening it again as unpickling does."""
+        """Another handle on the opened run, without opening it again as unpickling does."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other
@@ -126,7 +126,7 @@ class Run:
         tail: str | None = None,
         splits: Sequence[str] = SPLITS,
     ) -> list[str]:
-        """The answers that facts of the run state, by name: what `predict` leaves out."""
+        """The known answers to a query, by name, which `predict` leaves out."""
         return []
 
     def classify(self, node: str, *, top: int = 10) -> list[Prediction]:
@@ -144,7 +144,7 @@ class Run:
         )
 
     def node_names(self) -> list[str]:
-        """The nodes that the run has vectors of, in the order of ids."""
+        """The names of the nodes that have vectors, in the order of ids."""
         raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
 
     def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
@@ -152,7 +152,7 @@ class Run:
         raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
 
     def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> "Run":
-        """A run with these weights for another graph over the relations of training.
+        """A run with these weights on another graph with the relations of training.
 
         Relations that training did not have are refused, or get the "mean" of all.
         """
@@ -162,7 +162,7 @@ class Run:
         )
 
     def evaluate(self, split: str = "test", *, progress: Progress | None = None) -> Report:
-        """How well the model does on a split, as when the run was trained."""
+        """The metrics of the model on a split, computed as after training."""
         refuse_after_fork()
         report = self.task.evaluate(self.model, split, progress=progress)
         if report is None:
@@ -174,13 +174,13 @@ class Run:
         raise InputError(f"there is no baseline for {self.experiment.task}; leave it out")
 
     def to(self, device: torch.device | str) -> Self:
-        """Move the run to another device; not while other threads ask it."""
+        """Move the run to another device; not while other threads use it."""
         self.model.to(choose_device(device))
         return self
 
 
 def node_list(nodes: Sequence[str]) -> list[str]:
-    """Several names; one text is not taken for as many names as it has letters."""
+    """The names as a list; a single string, which is also a sequence, is refused."""
     if isinstance(nodes, str | bytes):
         raise InputError(f"give a list of node names, such as [{nodes!r}], and not one name")
     return list(nodes)

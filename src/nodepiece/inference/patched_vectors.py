@@ -1,4 +1,4 @@
-"""A matrix of node vectors with some rows put over it, so that a small change copies little."""
+"""A matrix of node vectors with some rows overridden, so that a small change copies little."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from nodepiece.inference.computed_once import computed_once
 
 @dataclass(frozen=True, eq=False)
 class PatchedVectors:
-    """Row v of the whole is the patch of v where there is one, or row v of the base."""
+    """A matrix whose row v is the patch of v where there is one, else row v of the base."""
 
     base: Tensor  # (num_base, dim), maybe mapped from disk, never written to
     nodes: Tensor  # (num_patched,) ascending ids on the CPU, those from num_base on without a gap
@@ -43,15 +43,15 @@ class PatchedVectors:
         return torch.where(is_patched[:, None].to(device), self.patch[place.to(device)], rows)
 
     def scores(self, score_all: Callable[[Tensor], Tensor]) -> Tensor:
-        """What `score_all` makes of the whole, without putting it together.
+        """`score_all` of the whole matrix, without building it.
 
-        It takes (any number of nodes, dim) and gives (batch, as many).
+        It maps (any number of nodes, dim) to (batch, number of nodes).
         """
         scores = score_all(self.base)
         return self.put_over(scores, score_all, dim=1) if len(self.nodes) else scores
 
     def put_over(self, below: Tensor, function: Callable[[Tensor], Tensor], *, dim: int) -> Tensor:
-        """Replace and append along `dim` what `function` makes of the patch."""
+        """`below` with `function` of the patch replaced and appended along `dim`."""
         above = function(self.patch)
         shape = list(below.shape)
         shape[dim] = self.num_nodes - below.shape[dim]
@@ -59,7 +59,7 @@ class PatchedVectors:
         return longer.index_copy_(dim, self.nodes.to(below.device), above)
 
     def with_rows(self, nodes: Tensor, rows: Tensor) -> "PatchedVectors":
-        """With some more rows replaced or appended; `nodes` ascending."""
+        """The matrix with some more rows replaced or appended; `nodes` ascending."""
         kept = ~torch.isin(self.nodes, nodes)
         all_nodes = torch.cat([self.nodes[kept], nodes])
         all_rows = torch.cat([self.patch[kept.to(self.patch.device)], rows])

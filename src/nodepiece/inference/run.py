@@ -1,4 +1,4 @@
-"""From a run folder, or from an experiment, to a run that answers."""
+"""Open a run folder, or train an experiment, to get a run that answers queries."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ RUNS: dict[str, Callable[..., Run]] = {  # by what a run answers: `TaskRecord.ru
 def load(
     folder: str | Path, *, device: torch.device | str = "cpu", overrides: Sequence[str] = ()
 ) -> Run:
-    """Open a finished run folder: a run that answers what its task is about.
+    """Open a finished run folder; the class of the run depends on its task.
 
     `overrides` change its evaluation, such as "evaluation.candidates=all"; the rest was trained.
     """
@@ -55,7 +55,7 @@ def _open(files: OpenedFiles, overrides: tuple[str, ...]) -> Run:
 
 
 def reopen(address: Address, facts: tuple[NamedFact, ...] = ()) -> Run:
-    """A run that another process has sent: opened here, with the facts that it supposes."""
+    """Open a pickled run, with its assumed facts."""
     run = load(address.folder, device=address.device, overrides=address.overrides)
     if run.opened.files.model_hash != address.model_hash:
         raise InputError(
@@ -66,7 +66,7 @@ def reopen(address: Address, facts: tuple[NamedFact, ...] = ()) -> Run:
 
 
 def reopen_on(address: Address, graph: KnowledgeGraph, unseen_relations: str) -> Run:
-    """A pickled run that was put on another graph, opened again."""
+    """Open a pickled run of another graph (`on_graph`)."""
     return reopen(address).on_graph(graph, unseen_relations=unseen_relations)
 
 

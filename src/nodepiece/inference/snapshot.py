@@ -1,4 +1,4 @@
-"""All that a run of links answers by, at one moment."""
+"""The immutable state from which a run of link prediction answers queries."""
 
 from dataclasses import dataclass, field, replace
 
@@ -27,8 +27,8 @@ from nodepiece.tokenizer.tokens import TokenTable
 class Snapshot:
     """Model, tokens, vectors and facts of one state of a graph. Any number of threads read it.
 
-    Nothing in it changes: what is not a field is computed at its first use, from arrays that were
-    opened with the run. An update makes another snapshot.
+    It never changes: values that are not fields are computed at their first use, from arrays that
+    were opened with the run. An update makes another snapshot.
     """
 
     model: LinkModel
@@ -40,7 +40,7 @@ class Snapshot:
 
     @property
     def number(self) -> int | None:
-        """Of the last update; None: the graph is as it was trained."""
+        """The number of the last update; None: the graph is as it was trained."""
         return None if self.updates is None else self.updates.state.number
 
     @property
@@ -49,7 +49,7 @@ class Snapshot:
 
     @computed_once
     def dataset(self) -> Dataset:
-        """What is known: the facts trained on, updated since, and those of the other splits."""
+        """The known facts: of training with later updates, and of the other splits."""
         return (
             self.trained
             if self.updates is None
@@ -62,7 +62,7 @@ class Snapshot:
 
     @computed_once
     def is_present(self) -> NDArray[np.bool_]:
-        """(num_nodes,): a node that was removed is no answer."""
+        """(num_nodes,): False for removed nodes, which are never answers."""
         return (
             np.ones(self.dataset.num_nodes, np.bool_)
             if self.updates is None
@@ -71,7 +71,7 @@ class Snapshot:
 
     @computed_once
     def patched(self) -> PatchedVectors:
-        """The vectors of all nodes: what was trained or stored, and what is different since."""
+        """The vectors of all nodes: trained or stored ones, and the rows changed since."""
         if self.updates is not None:
             return self.updates.vectors(self.device)
         with torch.no_grad():
@@ -89,7 +89,7 @@ class Snapshot:
         return self.slot.graph(self._open_graph)
 
     def with_facts(self, facts: tuple[NamedFact, ...]) -> "Supposed | None":
-        """This snapshot with some facts supposed; None if an update has taken its graph over."""
+        """This snapshot with some facts assumed; None if an update has taken its graph."""
         with self.slot.reading():
             if self.slot.version != self.version:
                 return None
@@ -104,7 +104,7 @@ class Snapshot:
         )
 
     def apart(self) -> "Snapshot":
-        """A snapshot with a graph of its own, opened when it is first used."""
+        """A snapshot with a separate graph, opened at its first use."""
         return self._with(GraphSlot(), 0)
 
     def moved(self) -> "Snapshot":
@@ -115,7 +115,7 @@ class Snapshot:
         return moved
 
     def scores(self, query: Query) -> FloatArray:
-        """Of all nodes, or of all relations and their inverses; the caller may change them."""
+        """Scores of all nodes, or of all relations and inverses; the caller may change them."""
         patched = self.patched
         relations, decoder = self.model.relation_vectors(), self.model.decoder
         with torch.no_grad():
@@ -134,12 +134,12 @@ class Snapshot:
         return result
 
     def _walk(self, query: Query) -> Tensor:
-        """What walks in the graph as it is now add to scores: (1, num_nodes)."""
+        """The scores of walks in the current graph: (1, num_nodes)."""
         first, second = torch.tensor([[query.first], [query.second]], device=self.device)
         return self.model.walk(first, second, edge_index=self.edge_index)
 
     def _with(self, slot: GraphSlot, version: int) -> "Snapshot":
-        """Another record of the same state, with the facts that are put together already."""
+        """Another record of the same state, with the facts that are already computed."""
         other = Snapshot(self.model, self.trained, self.table, self.updates, slot, version)
         for name in ("dataset", "is_present"):
             if name in self.__dict__:
@@ -154,7 +154,7 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Supposed(Snapshot):
-    """A snapshot with some facts put over it; that one stays what it is."""
+    """A snapshot with some assumed facts on top of another one, which does not change."""
 
     base: Snapshot = field(kw_only=True)
     facts: tuple[NamedFact, ...] = field(kw_only=True)

@@ -1,4 +1,4 @@
-"""Checks of what a live folder holds, before any kernel follows its numbers."""
+"""Checks of the values in a live folder, before kernels use them as indices."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 def check_base(
     facts: IntArray, is_present: NDArray[np.bool_], vectors: Vectors, table: TokenTable
 ) -> None:
-    """Refuse arrays of another kind or shape than a base has. The graph checks ids of facts."""
+    """Refuse arrays of a wrong type or shape in a base. The graph checks the ids of facts."""
     _expect("facts.npy", facts, (len(facts), 3), np.int32)
     _expect("present.npy", is_present, (table.num_nodes,), np.bool_)
     _expect("vectors.npy", vectors, (table.num_nodes, *vectors.shape[1:2]), np.float32)
@@ -24,7 +24,7 @@ def check_base(
 
 
 def check_batch(batch: StoredBatch, num_before: int, dim: int, table: TokenTable) -> int:
-    """Refuse ids, tokens and rows that no update writes; returns how many nodes there are after.
+    """Refuse invalid ids, tokens and rows; returns the number of nodes after the batch.
 
     num_before: nodes before the batch; table: of the base.
     """

@@ -1,4 +1,4 @@
-"""Lasting changes to the graph of a run: whole batches, beside the run, without training."""
+"""Stored changes to the graph of a run, in atomic batches and without training."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ from nodepiece.tokenizer.changing_graph import Change, NamedFacts
 
 @dataclass(frozen=True)
 class Updated:
-    """What an update came to."""
+    """The counts of an update."""
 
     num_added: int  # facts
     num_removed: int  # facts, those of removed nodes included
@@ -47,10 +47,10 @@ def update_run(
     add_nodes: Sequence[str] = (),
     remove_nodes: Sequence[str] = (),
 ) -> Updated:
-    """Commit a batch of changes to the graph of a run; the run answers by it from then on.
+    """Commit a batch of changes to the graph of a run; later queries use the new graph.
 
-    It is committed wholly or not at all, whenever the process ends. The first update computes the
-    vectors of all nodes and stores them with the run. One that changes nothing writes nothing.
+    The commit is atomic. The first update computes the vectors of all nodes and stores them with
+    the run. An update that changes nothing writes nothing.
     """
     run = updatable(run)
     with the_only_update(run):
@@ -73,9 +73,9 @@ def update_run(
 
 
 def keep_vectors(run: Run) -> int:
-    """Store the vectors of all nodes with a run, for later opening; returns how many were new.
+    """Store the vectors of all nodes with a run; returns the number of vectors computed.
 
-    Without them they are computed at the first query, whenever a run is opened.
+    Otherwise they are computed at the first query, each time a run is opened.
     """
     run = updatable(run)
     with the_only_update(run):
@@ -103,7 +103,7 @@ def updatable(run: Run) -> LinkRun:
 
 @contextmanager
 def the_only_update(run: LinkRun) -> Iterator[None]:
-    """Hold the lock of a run that answers by what is on disk; refuse one that is another by now."""
+    """Hold the lock of a run, up to date with the disk; refuse a folder that was replaced."""
     run.opened.files.check()  # before a lock is put into a folder that is not ours
     with write_lock(run.folder):
         run.opened.files.check()
@@ -113,7 +113,7 @@ def the_only_update(run: LinkRun) -> Iterator[None]:
 
 
 def commit(run: LinkRun, plan: Change) -> StoredBatch:
-    """Apply a planned change in memory, then on disk; where one of them fails, in neither."""
+    """Apply a planned change in memory, then on disk; if either fails, neither is changed."""
     if run.updates is None:
         write_first_snapshot(run)
     slot = run.snapshot.slot
@@ -124,7 +124,7 @@ def commit(run: LinkRun, plan: Change) -> StoredBatch:
             slot.version += 1
             run.snapshot = run.snapshot_on_disk(slot)
         except BaseException:
-            slot.drop()  # as memory may be ahead of what is on disk
+            slot.drop()  # as memory may be ahead of the disk
             run.snapshot = run.snapshot_on_disk()
             raise
     if run.updates is not None and run.updates.state.needs_compaction:
@@ -133,7 +133,7 @@ def commit(run: LinkRun, plan: Change) -> StoredBatch:
 
 
 def write_first_snapshot(run: LinkRun) -> None:
-    """Write the graph and all vectors of a run as it was trained beside it."""
+    """Write the graph and all vectors of a run, as it was trained, to the run folder."""
     opened = run.opened
     write_trained_snapshot(
         run.folder, run.task.graph, opened.table, all_vectors(run), opened.files.model_hash
@@ -142,7 +142,7 @@ def write_first_snapshot(run: LinkRun) -> None:
 
 
 def apply_change(snapshot: Snapshot, plan: Change) -> StoredBatch:
-    """Change the graph of a snapshot in memory, and compute what that changes."""
+    """Change the graph of a snapshot in memory, and return the rows that changed."""
     before, tokens = snapshot.patched, snapshot.graph.tokens
     rows = snapshot.graph.apply(plan)
     num_nodes = snapshot.dataset.num_nodes + len(plan.new_nodes)
@@ -165,5 +165,5 @@ def compact(run: LinkRun, number: int) -> None:
 
 
 def all_vectors(run: LinkRun) -> Vectors:
-    """Those of removed nodes included, as ids stay what they are."""
+    """The vectors of all nodes, removed ones included, as ids do not change."""
     return run.vectors.cpu().numpy()

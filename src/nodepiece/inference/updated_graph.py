@@ -1,4 +1,4 @@
-"""The graph of a run as it is now: what was trained on, and all updates since."""
+"""The current graph of a run: the training graph with all updates since."""
 
 from dataclasses import dataclass, replace
 
@@ -22,7 +22,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 
 @dataclass(frozen=True, eq=False)
 class UpdatedGraph:
-    """A stored state, put together when it is asked for."""
+    """A stored state, combined from base and batches on demand."""
 
     state: StoredState
 
@@ -33,7 +33,7 @@ class UpdatedGraph:
 
     @computed_once
     def is_present(self) -> NDArray[np.bool_]:
-        """(num_nodes,): which nodes were not removed."""
+        """(num_nodes,): True for nodes that were not removed."""
         present = self.state.is_present
         for batch in self.state.batches:
             present = batch.change.presence(present)
@@ -75,7 +75,7 @@ class UpdatedGraph:
         return with_nodes(names, more)
 
     def _facts(self) -> IntArray:
-        """Those of the base, but for facts that batches were about: the last batch decides."""
+        """The facts of the base with the batches applied: the last batch with a fact decides."""
         is_there: dict[tuple[int, int, int], bool] = {}
         for batch in self.state.batches:
             is_there |= dict.fromkeys(map(tuple, batch.change.batch.removed.tolist()), False)

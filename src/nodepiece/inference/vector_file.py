@@ -14,9 +14,9 @@ ROWS_AT_ONCE = 1 << 16
 
 
 def write_vectors(names: Sequence[str], vectors: NDArray[np.float32], path: str | Path) -> None:
-    """One row for each node: its name, and its vector as a list of fixed size.
+    """Write one row for each node: its name, and its vector as a list of fixed size.
 
-    vectors: (num_names, dim). The file appears when it is whole.
+    vectors: (num_names, dim). The file is written atomically.
     """
     check_parquet(Path(path))
     dim = vectors.shape[1]
