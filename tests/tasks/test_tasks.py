@@ -16,6 +16,7 @@ from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.registry import TASKS
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
+from nodepiece.tasks.tokens import tokenize_for
 from nodepiece.tasks.train import train_experiment
 
 
@@ -43,6 +44,16 @@ def test_every_task_does_what_the_runner_asks_for(name: str) -> None:
     for key in asked - {"experiment", "graph"}:
         wanted = list(inspect.signature(getattr(Task, key)).parameters)
         assert list(inspect.signature(getattr(task, key)).parameters) == wanted
+
+
+def test_link_prediction_under_another_name_ranks_heads_and_tails_too() -> None:
+    reports = []
+    for name in ("link-prediction", "matchmaking"):
+        task = LinkPrediction(experiment(task=name), couples())
+        model = task.build_model(tokenize_for(task.experiment, task.graph))
+        reports.append(task.validate(model))
+
+    assert reports[0] == reports[1]
 
 
 # Written down when the runner served link prediction alone; with negatives, when a node that occurs

@@ -71,7 +71,7 @@ def plan(
     subject = open_source(source, [*(overrides or []), *reading], data)
     chosen = choose_device(device)
     plans, durations = [], []
-    is_shallow = subject.experiment.encoder.kind == "lookup"
+    is_shallow = not subject.experiment.encoder.has_pieces
     for each in (subject, None if is_shallow else shallow(subject)):
         if each is None:
             continue
@@ -94,7 +94,7 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "Subjec
     from nodepiece.data.benchmarks import BENCHMARKS
     from nodepiece.recipes import experiment_names
     from nodepiece.settings import Experiment, load_experiment, with_overrides
-    from nodepiece.tasks.plan import LINK_TASKS, Sizes, assumed_subject, read_subject
+    from nodepiece.tasks.plan import Sizes, assumed_subject, is_link_task, read_subject
     from nodepiece.tasks.registry import task_record
 
     if source in experiment_names() or Path(source).suffix == ".toml":
@@ -108,7 +108,7 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "Subjec
         known = BENCHMARKS.get(experiment.dataset)
         if not known or not known.num_nodes or not {"train", "test"} <= set(known.sizes):
             raise
-        if experiment.task not in LINK_TASKS:
+        if not is_link_task(experiment):
             raise
         facts = known.sizes["train"], known.num_relations, known.sizes["test"]
         return assumed_subject(experiment, Sizes(known.num_nodes, *facts))

@@ -28,9 +28,9 @@ class LinkEvaluator:
 
     def __init__(self, experiment: Experiment, dataset: Dataset) -> None:
         self.task, self.settings = experiment.task, experiment.evaluation
-        self.dataset = dataset
+        self.dataset, self.ranks_relations = dataset, self.task == "relation-prediction"
         is_given = self.settings.candidates == "given"
-        if is_given and (dataset.negatives is None or self.task != "link-prediction"):
+        if is_given and (dataset.negatives is None or self.ranks_relations):
             raise InputError(
                 f"evaluation.candidates is given, but {dataset.name} comes without negatives for "
                 f"{self.task}; leave it out to rank among all"
@@ -40,7 +40,7 @@ class LinkEvaluator:
     def known(self) -> KnownAnswers:
         """What is left out of the ranking among all."""
         known, graph = self.dataset.all_triples(), self.dataset.train
-        if self.task == "link-prediction":
+        if not self.ranks_relations:
             return known_tails(known, graph.num_nodes, graph.num_relations)
         return known_relations(
             known,
@@ -68,7 +68,7 @@ class LinkEvaluator:
         model.eval()
         with torch.no_grad():
             vectors = model.node_vectors()
-            if self.task == "link-prediction":
+            if not self.ranks_relations:
                 ranks = self._rank_links(model, vectors, split, facts, processes, progress)
                 return report_links(ranks)
             relation_ranks = self._rank_relations(model, vectors, processes.part(facts), progress)

@@ -175,7 +175,7 @@ def check_walks(experiment: Experiment) -> None:
             "true, or walks.steps = 0",
         ),
         (
-            has_walks and experiment.task != "link-prediction",
+            has_walks and experiment.task == "relation-prediction",
             "walks find tails, not relations; set walks.steps = 0",
         ),
         (

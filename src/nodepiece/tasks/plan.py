@@ -20,6 +20,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.out_of_sample import check_settings as check_out_of_sample
+from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.task import Task
 from nodepiece.tasks.tokens import settings_of, tokenize_for
 from nodepiece.tokenizer.context import RelationSets
@@ -31,7 +32,6 @@ BYTES_PER_PARAMETER = 16  # the number, its gradient, and the two means that Ada
 BYTES_PER_FACT = 28  # head, relation and tail; an edge at each end
 TOKENIZER_ROOM = 1.8  # times the token table: what the search holds besides
 LIKELY_DISTANCE = 10  # hops to the farthest anchor, where there is no graph to measure them in
-LINK_TASKS = ("link-prediction", "relation-prediction")
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ class Subject:
     @property
     def experiment(self) -> Experiment:
         return self.task.experiment
+
+
+def is_link_task(experiment: Experiment) -> bool:
+    """Whether its task is link prediction on one graph, whose costs follow from sizes alone."""
+    return issubclass(task_record(experiment).task, LinkPrediction)
 
 
 def read_subject(task: Task[Any]) -> Subject:

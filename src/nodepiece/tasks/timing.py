@@ -16,9 +16,9 @@ import torch
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tasks.plan import (
-    LINK_TASKS,
     Sizes,
     Subject,
+    is_link_task,
     nodes_in_step,
     sizes_of,
     table_of,
@@ -56,7 +56,7 @@ def estimate_duration(
 ) -> Duration:
     """A few steps of training and, for link prediction, a few ranks."""
     experiment, sizes = subject.experiment, subject.sizes
-    is_shallow, is_links = not experiment.encoder.has_pieces, experiment.task in LINK_TASKS
+    is_shallow, is_links = not experiment.encoder.has_pieces, is_link_task(experiment)
     tokenizing = 0.0 if is_shallow else seconds_to_tokenize(experiment.tokenizer, sizes, rng=rng)
     if subject.is_real and not (is_links and sizes.num_nodes > TIMING_NODES):
         step, steps_per_epoch = time_steps(subject, device)
