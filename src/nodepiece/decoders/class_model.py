@@ -1,4 +1,4 @@
-"""Node vectors and a linear layer put together: a model of which classes nodes belong to."""
+"""The model of node classification: node vectors and a linear layer."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -14,7 +14,7 @@ from nodepiece.encoders.lookup_embedding import NodeEmbedding
 from nodepiece.encoders.parameters import Dropout, linear, phases, use_generator
 from nodepiece.errors import InputError
 
-RAREST = 1e-4  # frequency that a class is given at least, so that it can still be learned
+RAREST = 1e-4  # lower limit of a class frequency, so that the class can still be learned
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class ClassifierSettings:
 
 
 class ClassModel(nn.Module):
-    """The logits of every class, each a yes-no question of its own.
+    """Computes the logits of every class, each a binary classification.
 
     The relations of message passing are the relation pieces of the encoder, as published, or
-    vectors of their own where nodes are looked up.
+    separate vectors where node vectors are looked up.
     """
 
     edges: Tensor | None
@@ -78,12 +78,12 @@ class ClassModel(nn.Module):
         use_generator(self, generator)
 
     def relation_vectors(self) -> nn.Parameter:
-        """(num_relations, dim), of a model with graph layers: what the first one composes with."""
+        """(num_relations, dim), the relations of the first graph layer, if there are any."""
         shared = self.nodes.relation_table
         return cast(nn.Parameter, self.own_relations) if shared is None else shared
 
     def node_vectors(self) -> Tensor:
-        """(num_nodes, dim): every node, through the graph layers if there are any."""
+        """The vectors of all nodes, after the graph layers if there are any: (num_nodes, dim)."""
         vectors = self.nodes.all_nodes()
         if self.layers is None:
             return vectors
@@ -97,14 +97,14 @@ class ClassModel(nn.Module):
         return self.output(hidden)
 
     def after_step(self) -> None:
-        """What the settings ask of the weights, whatever the optimizer made of them."""
+        """Project the weights as the settings require, after a step of the optimizer."""
         if self.unit_relations:
             with torch.no_grad():
                 relations = self.relation_vectors()
                 relations.copy_(to_unit_modulus(relations))
 
     def _edge_layout(self) -> EdgeLayout:
-        """The edges in order: once, and again when the model changes its device."""
+        """The edge layout: built once, and again when the model moves to another device."""
         edges = cast(Tensor, self.edges)
         if self._arranged is None or self._arranged.device != edges.device:
             num_nodes = self.nodes.num_embeddings
@@ -113,10 +113,10 @@ class ClassModel(nn.Module):
 
 
 def start_at_frequency(layer: nn.Linear, frequency: Tensor) -> None:
-    """Let a layer begin with each class as likely as it is frequent.
+    """Initialize the bias of a layer so that the probability of each class is its frequency.
 
-    Nearly all of 465 classes are wrong for a node: from a bias of 0, the first hundreds of steps
-    would teach the model nothing else.
+    Nearly all of 465 classes are wrong for a node: from a bias of 0, the model would learn nothing
+    else in the first hundreds of steps.
     """
     odds = frequency.clamp(RAREST, 1 - RAREST)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""A model of which facts hold in any graph over the relations that it knows (section 4.2)."""
+"""The model of inductive link prediction, for any graph with known relations (section 4.2)."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 
 @dataclass(frozen=True)
 class EncodedGraph:
-    """The vectors of a view, and all that is needed to score facts of it."""
+    """The vectors of a view, and everything needed to score its facts."""
 
     nodes: Tensor  # (num_nodes, dim)
     relations: Tensor  # (num_relations, dim) as in GraphView.relation_row
@@ -87,12 +87,12 @@ class InductiveModel(nn.Module):
         return self.formula.with_weights(self.decoder_weights)
 
     def view(self, graph: KnowledgeGraph, table: TokenTable) -> GraphView:
-        """What `encode` needs of a graph, on the device of the model."""
+        """The view of a graph that `encode` needs, on the device of the model."""
         encoder, device = factorized_form(self.encoder), self.tables.relations.device
         return view_graph(graph, table, self.num_known, encoder, device=device)
 
     def renew_tokens(self, view: GraphView, tokens: Tokens) -> None:
-        """Other tokens for a view, written to where the last ones were."""
+        """Replace the tokens of a view in place."""
         view.tokens.copy_from(tokens)
         encoder = factorized_form(self.encoder)
         if view.bags is not None and encoder is not None:
@@ -101,9 +101,9 @@ class InductiveModel(nn.Module):
                 bags.copy_from(new)
 
     def encode(self, view: GraphView, edge_mask: Tensor | None = None) -> EncodedGraph:
-        """The vectors of all nodes and relations; edges of weight 0 are hidden.
+        """The vectors of all nodes and relations; edges with mask 0 are hidden.
 
-        No message goes along them, and the pieces of their nodes do not contain them.
+        No message goes along hidden edges, and the pieces of their nodes do not contain them.
         """
         pieces = self.tables.vectors()
         relations: Tensor = self.tables.relations
@@ -123,7 +123,7 @@ class InductiveModel(nn.Module):
     def encode_pieces(
         self, pieces: PieceVectors, view: GraphView, edge_mask: Tensor | None
     ) -> Tensor:
-        """(num_nodes, dim), before any message passing."""
+        """Node vectors before any message passing: (num_nodes, dim)."""
         if edge_mask is not None:
             return self.encoder(pieces, view.tokens_with(edge_mask))
         encoder = factorized_form(self.encoder)
@@ -143,7 +143,7 @@ class InductiveModel(nn.Module):
         return self.decoder.score_all_tails(head, relation, graph.nodes)
 
     def walk(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
-        """What walks add to the scores."""
+        """The scores of walks, to be added to those of vectors."""
         if self.walks is None:
             raise ValueError("this model has no walks")
         edges, edge_mask = graph.view.edges, graph.edge_mask
@@ -152,12 +152,15 @@ class InductiveModel(nn.Module):
         return self.walks.in_chunks(heads, relations, graph.relations, edges.edge_index, edge_mask)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, graph: EncodedGraph) -> Tensor:
-        """(batch,), (batch,) -> (batch, num_relations), by vectors alone: walks find tails."""
+        """Scores of all relations by vectors alone, as walks only score tails.
+
+        (batch,), (batch,) -> (batch, num_relations).
+        """
         head, tail = graph.vectors_of(heads), graph.vectors_of(tails)
         return self.decoder.score_all_relations(head, tail, graph.relations)
 
     def after_step(self) -> None:
-        """What the settings ask of the weights, whatever the optimizer made of them."""
+        """Project the weights as the settings require, after a step of the optimizer."""
         if self.unit_relations:
             with torch.no_grad():
                 self.tables.relations.copy_(to_unit_modulus(self.tables.relations))

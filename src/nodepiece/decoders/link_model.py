@@ -1,4 +1,4 @@
-"""Node vectors and a scoring function put together: a model of which facts hold."""
+"""The model of link prediction: node vectors and a scoring function."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -43,7 +43,7 @@ class DecoderSettings:
 
 
 class LinkModel(nn.Module):
-    """Scores facts. Heads are asked for as tails of the inverse relation.
+    """Scores facts. Heads are predicted as tails of the inverse relation.
 
     Where a relation vector has the size of a piece, the relation pieces of the encoder are the
     decoder's relations, as published.
@@ -111,14 +111,14 @@ class LinkModel(nn.Module):
             nn.init.uniform_(table, -largest, largest, generator=generator)
 
     def after_step(self) -> None:
-        """What the settings ask of the weights, whatever the optimizer made of them."""
+        """Project the weights as the settings require, after a step of the optimizer."""
         if self.unit_relations:
             with torch.no_grad():
                 relations = self.relation_vectors()
                 relations.copy_(to_unit_modulus(relations))
 
     def node_vectors(self, edge_mask: Tensor | None = None) -> Tensor:
-        """(num_nodes, dim): every node, through the graph layers if there are any.
+        """The vectors of all nodes, after the graph layers if there are any: (num_nodes, dim).
 
         edge_mask: (num_edges,) 0 for edges that are hidden from the layers, and 1 for the others.
         """
@@ -128,10 +128,10 @@ class LinkModel(nn.Module):
         return self._finish(self.nodes.all_nodes(), neighbourhoods)
 
     def vectors_from(self, encoded: Tensor, edges: Tensor | None) -> Tensor:
-        """Node vectors from those of an encoder, for other nodes than the model's own.
+        """Node vectors from the encoder's output, also for nodes that the model does not have.
 
-        encoded (num_nodes, dim); edges (num_edges, 3) lead between them, inverses included: they
-        are asked for where there are graph layers.
+        encoded (num_nodes, dim); edges (num_edges, 3) between these nodes, inverses included, are
+        required if there are graph layers.
         """
         if not self.layers:
             return self._finish(encoded, None)
@@ -141,9 +141,9 @@ class LinkModel(nn.Module):
     def vectors_of(self, nodes: Tensor) -> Tensor:
         """The vectors of some nodes, (num_queries,) -> (num_queries, dim).
 
-        Only these are encoded, where the model allows it, and each once. On a GPU, where a step
-        has shapes that do not depend on values, one that is asked for twice is encoded twice,
-        unless more are asked for than there are.
+        Only these are encoded, where the model allows it, and each once. On a GPU, where the
+        shapes of a step do not depend on values, a node that occurs twice is encoded twice, unless
+        `nodes` is longer than the number of nodes.
         """
         is_whole = bool(self.layers) or self.node_norm is not None
         if is_whole or nodes.numel() >= self.num_nodes:
@@ -180,7 +180,7 @@ class LinkModel(nn.Module):
         edge_index: EdgeIndex | None = None,  # of another graph than the model's own
         query_edges: QueryEdges | None = None,  # what single queries have beside them
     ) -> Tensor:
-        """What walks add to `score_all_tails`: (batch, num_nodes)."""
+        """The scores of walks, which `score_all_tails` adds: (batch, num_nodes)."""
         if self.walks is None:
             raise ValueError("this model has no walks")
         edge_index = self._neighbourhoods().edge_index if edge_index is None else edge_index
@@ -199,7 +199,7 @@ class LinkModel(nn.Module):
         return vectors if self.node_norm is None else self.node_norm(vectors)
 
     def _neighbourhoods(self) -> Neighbourhoods:
-        """The edges grouped: made once, and again when the model changes its device."""
+        """The grouped edges: built once, and again when the model moves to another device."""
         edges = cast(Tensor, self.edges)
         if (
             self._neighbourhood_cache is None

@@ -1,4 +1,4 @@
-"""Scoring one query against every candidate, within the memory of the answer."""
+"""Scores of queries against all candidates, with little memory beyond the result."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ def negative_distances(queries: Tensor, points: Tensor) -> Tensor:
     """
     if torch.is_grad_enabled() or points.is_cuda:
         return -torch.cdist(queries, points, compute_mode="use_mm_for_euclid_dist")
-    # The same without a copy of all points: a quarter less time to rank on a CPU.
+    # No copy of all points is made: a quarter less time to rank on a CPU.
     of_queries, of_points = (
         torch.linalg.vector_norm(rows, dim=1).square() for rows in (queries, points)
     )
@@ -32,7 +32,7 @@ def negative_distances(queries: Tensor, points: Tensor) -> Tensor:
 
 
 def in_chunks(score: Callable[[Tensor], Tensor], candidates: Tensor, cells_each: int) -> Tensor:
-    """Score candidates, a few at a time, where no matrix product does it.
+    """Score candidates in chunks, for scores that are not a matrix product.
 
     `score` maps (num_chunk, dim) to (batch, num_chunk) and needs `cells_each` numbers of memory
     a candidate. Nothing of a chunk is kept for the backward pass, which computes it again.

@@ -1,4 +1,4 @@
-"""The vectors of nodes outside the table of a model: from rows of tokens, or from neighbours."""
+"""Vectors of nodes that a model does not have: from rows of tokens, or from neighbours."""
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ def refuse_without_pieces(model: LinkModel) -> None:
 
 
 def encode_rows(model: LinkModel, rows: TokenRows) -> Tensor:
-    """What the encoder makes of some rows of tokens: (num_rows, dim), before any graph layer."""
+    """The encoder's vectors for some rows of tokens, before any graph layer: (num_rows, dim)."""
     encoder, relations = model.nodes, model.relation_vectors()
     parts = [relations.new_empty(0, encoder.embedding_dim)]
     for start in range(0, len(rows.nodes), ROWS_AT_ONCE):
@@ -31,9 +31,9 @@ def encode_rows(model: LinkModel, rows: TokenRows) -> Tensor:
 
 
 def neighbour_sums(vectors: Tensor, relations: Tensor, edge_index: EdgeIndex) -> Tensor:
-    """For every node the sum over its edges of neighbour * relation: (num_nodes, dim).
+    """The sum of neighbour * relation over the edges of every node: (num_nodes, dim).
 
-    Under DistMult this is the direction in which a vector scores its own facts the highest.
+    With DistMult this is the direction of the vector with the highest scores for the node's facts.
     """
     return sum_products(vectors, relations, None, edge_index)
 
@@ -41,10 +41,10 @@ def neighbour_sums(vectors: Tensor, relations: Tensor, edge_index: EdgeIndex) ->
 def averages_without_one(
     vectors: Tensor, relations: Tensor, edges: tuple[Tensor, Tensor, Tensor]
 ) -> Tensor:
-    """For every edge of unseen nodes the mean over the other edges of its node: (num_edges, dim).
+    """The mean over the other edges of its node, for every edge of unseen nodes: (num_edges, dim).
 
-    edges: unseen node, relation and seen neighbour, (num_edges,) each. What is averaged is
-    neighbour * relation (ERAvg; Albooyeh et al., 2020). A node with one edge is left with zeros.
+    edges: unseen node, relation and seen neighbour, (num_edges,) each. The mean is over
+    neighbour * relation (ERAvg; Albooyeh et al., 2020). A node with one edge gets zeros.
     """
     owner, relation, neighbour = edges
     product = vectors[neighbour] * relations[relation]

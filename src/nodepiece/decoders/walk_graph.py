@@ -1,4 +1,4 @@
-"""What walks go along: the edges of a graph, and those that a single query adds to it."""
+"""The edges that walks follow: those of a graph, and additional ones of single queries."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +12,11 @@ from nodepiece.encoders.segments import segment_sum, weighted_segment_sum
 
 @dataclass(frozen=True)
 class QueryEdges:
-    """Edges that are in the graph of one query alone, inverses included.
+    """Edges that are only in the graph of one query, inverses included.
 
-    With these a new node is in the graph when it is asked about, and not when another one is. Its
-    neighbours have an edge back to it, as the neighbours of heads have in training: so it is the
-    graph with that one node really in it, which is also where a new node by name is asked about.
+    With these a new node is in the graph for queries about it, and not for other queries. Its
+    neighbours have an edge back to it, as in training, so the result is that of a graph to which
+    this node was added, as `with_facts` does for a new node by name.
     """
 
     queries: Tensor  # (num_query_edges,) rows of a batch
@@ -25,23 +25,23 @@ class QueryEdges:
     tails: Tensor  # (num_query_edges,)
 
     def part(self, start: int, stop: int) -> "QueryEdges":
-        """Those of some queries, which are counted from the first of them."""
+        """The edges of queries start to stop, with queries renumbered from 0."""
         mine = (self.queries >= start) & (self.queries < stop)
         return QueryEdges(
             self.queries[mine] - start, self.heads[mine], self.relations[mine], self.tails[mine]
         )
 
     def sums(self, values: Tensor, num_nodes: int, num_queries: int) -> Tensor:
-        """Each node's sum over its own edges: (num_query_edges,) -> (num_nodes, num_queries)."""
+        """The sum over the edges of each node: (num_query_edges,) -> (num_nodes, num_queries)."""
         zeros = values.new_zeros(num_nodes, num_queries)
         return zeros.index_put_((self.heads, self.queries), values, accumulate=True)
 
 
 @dataclass(frozen=True)
 class WalkGraph:
-    """The edges that the walks of a batch go along, and the chances of a step.
+    """The edges that the walks of a batch follow, and the transition probabilities.
 
-    A step goes along any edge of a node with probability damping / degree.
+    A step follows any edge of a node with probability damping / degree.
     """
 
     edge_index: EdgeIndex
@@ -52,12 +52,12 @@ class WalkGraph:
 
     @cached_property
     def shared_degree(self) -> Tensor:
-        """(num_nodes, 1): the edges of every node that are there for all queries."""
+        """The degree of every node, without edges of single queries: (num_nodes, 1)."""
         return segment_sum(self.edge_mask[:, None], self.edge_index.target)
 
     @cached_property
     def degree(self) -> Tensor:
-        """(num_nodes, 1), or (num_nodes, num_queries) with edges of single queries."""
+        """Degrees: (num_nodes, 1), or (num_nodes, num_queries) with edges of single queries."""
         if self.query_edges is None:
             return self.shared_degree
         ones = self.edge_mask.new_ones(len(self.query_edges.heads))
@@ -75,10 +75,10 @@ class WalkGraph:
         return zeros.scatter_(0, heads[None], 1.0)
 
     def walk(self, heads: Tensor, preferences: Tensor, mix: Tensor) -> Tensor:
-        """The chances of being at a node after some steps, added up: (num_nodes, num_queries).
+        """The probability of each node after each step, summed with weights `mix`.
 
-        preferences: (num_steps, num_relations, num_queries); mix, what a number of steps counts
-        for: (num_steps, num_queries).
+        Returns (num_nodes, num_queries). preferences: (num_steps, num_relations, num_queries);
+        mix: (num_steps, num_queries).
         """
         chance = self.start(heads)
         total = torch.zeros_like(chance)
@@ -88,9 +88,9 @@ class WalkGraph:
         return total.scatter(0, heads[None], 0.0)  # the head itself is not an answer
 
     def step(self, chance: Tensor, preference: Tensor | None = None) -> Tensor:
-        """The distributions after one more step: (num_nodes, num_queries), as before it.
+        """The distributions after one more step: (num_nodes, num_queries), like `chance`.
 
-        preference: (num_relations, num_queries), or None where all relations are alike.
+        preference: (num_relations, num_queries), or None where all relations are equal.
         """
         query_edges, leaving = self.query_edges, chance
         if query_edges is not None:
@@ -110,7 +110,7 @@ class WalkGraph:
         return there + self._sums(carried, query_edges)
 
     def count(self, along: Tensor, num_relations: int) -> Tensor:
-        """The edges of every node along one relation a query: (num_nodes, num_queries).
+        """The number of edges of every node along one relation per query: (num_nodes, num_queries).
 
         along: (num_queries,).
         """

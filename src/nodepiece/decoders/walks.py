@@ -1,10 +1,10 @@
-"""What the edges around head and tail say of a fact: how easily one is reached from the other.
+"""Scores from random walks: the probability of reaching the tail from the head.
 
-Node vectors say what a node is like, and not how near it is to another. On graphs with few
-relations, being near is most of what there is to know. Walks are no part of NodePiece: they add
-what its tokens lack, and `steps = 0` goes without. Their lengths and preferences are
-learned, much as rules are in Neural LP (Yang et al., 2017) and DRUM (Sadeghian et al., 2019);
-with none of them learned this is close to personalized PageRank.
+Node vectors describe a node, but not how near it is to another one. On graphs with few relations,
+nearness is most of the information. Walks are not part of NodePiece: they add what its tokens lack,
+and `steps = 0` disables them. Their lengths and preferences are learned, much as rules are in
+Neural LP (Yang et al., 2017) and DRUM (Sadeghian et al., 2019); without learned ones they are close
+to personalized PageRank.
 """
 
 import math
@@ -20,9 +20,9 @@ from nodepiece.encoders.edge_products import EdgeIndex
 from nodepiece.encoders.parameters import linear
 from nodepiece.errors import InputError
 
-LOG_FLOOR = -7.0  # of the chance to reach a node: how it starts
-PLAIN_FLOOR = 1e-7  # of the chance to reach it without preferences
-DAMPING = 0.85  # of those: how much less a step more counts
+LOG_FLOOR = -7.0  # initial log of the floor of the probability of reaching a node
+PLAIN_FLOOR = 1e-7  # floor of the probability of reaching it by walks without preferences
+DAMPING = 0.85  # of walks without preferences: the factor of each additional step
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ WALKS_AT_ONCE = 512  # queries: each takes a number for every node, or for every
 
 
 class Walks(nn.Module):
-    """Scores from walks: the chance to reach a node, and what the settings add to it.
+    """Scores from walks: the probability of reaching a node, and terms that the settings add.
 
-    reach * log(floor + sum over lengths l of mix_l * chance to be there after l steps)
-    + answers * log(1 + facts with the relation asked for that the node is the tail of)
+    reach * log(floor + sum over lengths l of mix_l * probability of the node after l steps)
+    + answers * log(1 + facts with the query's relation and the node as tail)
     + edges * log(1 + edges of the node)
-    + plain * log(floor + chance to be there on a plain walk), or out, if that does not get there,
+    + plain * log(floor + probability of the node on a plain walk), or out if it is not reached,
 
-    where reach, floor, mix, answers, edges, plain and out depend on the relation asked for. A step
-    goes to a neighbour with a chance of preference(relation) / degree, where preferences are
-    between 0 and 2; on a plain walk all are 1, and it is personalized PageRank cut off. What is
-    learned of preferences may hold in one graph only; plain walks are the same everywhere. The head
+    where reach, floor, mix, answers, edges, plain and out depend on the query's relation. A step
+    goes to a neighbour with probability preference(relation) / degree, where preferences are
+    between 0 and 2; on a plain walk all are 1, which is truncated personalized PageRank. Learned
+    preferences may hold in one graph only; plain walks are the same in every graph. The head
     itself counts as not reached.
     """
 
@@ -105,7 +105,7 @@ class Walks(nn.Module):
         scores = (1 + reach) * (reached + (LOG_FLOOR + log_floor).exp()).log()
         if self.weigh_counts is not None:
             for_answers, for_edges = self.weigh_counts(queries).T[:, None]
-            # Seen from their tails, the facts asked for are edges along the inverse relation.
+            # From the tail, facts with the query's relation are edges along the inverse relation.
             inverse = (query_relations + len(relations) // 2) % len(relations)
             answers = walk_graph.count(inverse, len(relations))
             scores = scores + for_answers * answers.log1p() + for_edges * walk_graph.degree.log1p()
@@ -149,7 +149,7 @@ class Walks(nn.Module):
         relations: Tensor,
         walk_graph: WalkGraph,
     ) -> Tensor:
-        """The chances of being at a node after some steps, added up: (num_nodes, batch)."""
+        """The probability of each node after each step, summed with weights: (num_nodes, batch)."""
         mix = softplus(self.mix(queries)).T  # (num_steps, batch)
         scale = relations.shape[1] ** -0.5
         preferences = torch.stack(
@@ -160,9 +160,9 @@ class Walks(nn.Module):
         return walk_graph.walk(heads, preferences, mix)
 
     def reached_uniformly(self, heads: Tensor, walk_graph: WalkGraph) -> Tensor:
-        """The chances of being at a node on walks without preferences: (num_nodes, batch).
+        """The probability of each node on walks without preferences: (num_nodes, batch).
 
-        Nothing of it is learned, so it takes no memory for a gradient.
+        Nothing is learned here, so no memory is needed for a gradient.
         """
         with torch.no_grad():
             walk_graph = replace(walk_graph, damping=DAMPING)

@@ -1,8 +1,7 @@
-"""What `WalkGraph.walk` does, for a CPU: each query by itself, over nodes with probability only.
+"""`WalkGraph.walk` for a CPU: one query at a time, over nodes of nonzero probability only.
 
-After a few steps few nodes of a sparse graph are reached. So there is no product over all edges,
-and no memory for them: what a gradient needs of the walk is walked again. The order of every sum is
-fixed.
+In a sparse graph a few steps reach few nodes. So there is no product over all edges, and no memory
+for them: the backward pass repeats the walk. The order of every sum is fixed.
 """
 
 from typing import Any
@@ -20,21 +19,21 @@ Edges = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]  # see `edges_
 
 
 def walk(heads: Tensor, preferences: Tensor, mix: Tensor, walk_graph: WalkGraph) -> Tensor:
-    """What `walk_graph.walk` returns, where `can_walk` allows it: (num_nodes, batch)."""
+    """The result of `walk_graph.walk`, if `can_walk` allows it: (num_nodes, batch)."""
     edges = edges_by_tail(walk_graph)
     total: Tensor = _Walk.apply(preferences, mix, heads.numpy(), edges)  # type: ignore[no-untyped-call]
-    return total.T.contiguous()  # like all that it is added to
+    return total.T.contiguous()  # the layout of the tensors that it is added to
 
 
 def can_walk(preferences: Tensor, mix: Tensor, walk_graph: WalkGraph) -> bool:
-    """On a CPU, without edges of single queries, and with numbers that numba knows, all alike."""
+    """Whether the tensors are on a CPU, of one type that numba knows, without query edges."""
     kinds = {preferences.dtype, mix.dtype, walk_graph.edge_mask.dtype}
     is_known = kinds in ({torch.float32}, {torch.float64})
     return is_known and walk_graph.query_edges is None and not mix.is_cuda
 
 
 def edges_by_tail(walk_graph: WalkGraph) -> Edges:
-    """Where the edges of each tail start, which they are; heads, relations, chances of all."""
+    """Offsets and ids of edges by tail; heads, relations and probabilities of all edges."""
     tails = walk_graph.edge_index.source.edges
     rows = (
         tails.offsets,
@@ -51,7 +50,7 @@ class _Walk(torch.autograd.Function):
     def forward(
         ctx: Any, preferences: Tensor, mix: Tensor, heads: IntArray, edges: Edges
     ) -> Tensor:
-        """(batch, num_nodes): so each query writes to places of its own, one after another."""
+        """(batch, num_nodes), so that each query writes to consecutive memory."""
         preferences, mix = preferences.contiguous(), mix.contiguous()
         ctx.save_for_backward(preferences, mix)
         ctx.heads, ctx.edges = heads, edges
@@ -70,11 +69,11 @@ class _Walk(torch.autograd.Function):
 
 @njit(cache=True)
 def _walk_one(row, head, preferences, edges, chance, seen, places, counts):  # type: ignore[no-untyped-def]
-    """Fill in, for every number of steps, the nodes of nonzero probability, and these.
+    """Compute the nodes of nonzero probability, and their probabilities, after each step.
 
-    chance, seen, places: (num_steps + 1, num_nodes). `seen` has row + 1 where `chance` is of this
-    query, so that nothing has to be cleared; `places` starts with the nodes, `counts` says how
-    many there are.
+    chance, seen, places: (num_steps + 1, num_nodes). `seen` is row + 1 where `chance` belongs to
+    this query, so that nothing has to be cleared; `places` starts with the nodes, `counts` has
+    their number.
     """
     offsets, members, heads, relations, shares = edges
     chance[0, head], seen[0, head], places[0, 0], counts[0] = 1.0, row + 1, head, 1
