@@ -132,7 +132,7 @@ def test_a_batch_that_cannot_be_shared_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("number", "device", "words"),
-    [("2", "cuda", "--nproc-per-node 2"), ("0", "cuda:1", "say --device cuda")],
+    [("2", "cuda", "--nproc-per-node 2"), ("0", "cuda:1", "use --device cuda")],
 )
 def test_a_process_without_a_gpu_of_its_own_is_refused(
     number: str, device: str, words: str, monkeypatch: pytest.MonkeyPatch
