@@ -1,1 +1,1 @@
-"""How high the true answer stands among all others."""
+"""Evaluation: filtered ranking, metrics of node classification, baselines."""

@@ -1,7 +1,7 @@
-"""How well classes are predicted: ROC-AUC, PRC-AUC and hard accuracy (section 4.3).
+"""Metrics of node classification: ROC-AUC, PRC-AUC and hard accuracy (section 4.3).
 
-Each class is a yes-no question of its own. The areas are of the exact curves through every distinct
-probability: nodes that tie are one step of the curve, drawn as a straight line.
+Each class is a binary classification. The areas are under the exact curves through every distinct
+probability: nodes that tie are one step of the curve, a straight line.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from nodepiece.graph.arrays import FloatArray
 
 AREAS = ("roc_auc", "prc_auc")  # scores that need a class with both labels
 THRESHOLD = 0.5  # a class is predicted where its probability is above it
-CELLS_AT_ONCE = 2**24  # of nodes times classes that are sorted together
+CELLS_AT_ONCE = 2**24  # nodes times classes that are sorted together
 
 
 @dataclass(frozen=True, eq=False)
 class ClassificationReport:
-    """Areas class by class; NaN for a class that all evaluated nodes have, or none of them."""
+    """Areas of each class; NaN for a class that all evaluated nodes have, or none of them."""
 
     roc_auc: FloatArray  # (num_classes,)
     prc_auc: FloatArray  # (num_classes,)
@@ -28,7 +28,7 @@ class ClassificationReport:
     num_positive: FloatArray  # (num_classes,) nodes that have the class
 
     def scores(self) -> Scores:
-        """Means over the classes that have both labels, as published; without such none."""
+        """Means over classes with both labels, as published; no areas if there is no such class."""
         has_both = self.roc_auc == self.roc_auc  # not NaN
         areas = {"roc_auc": self.roc_auc[has_both], "prc_auc": self.prc_auc[has_both]}
         means = {name: float(found.mean()) for name, found in areas.items() if len(found)}
@@ -48,7 +48,10 @@ class ClassificationReport:
 
 
 def classification_report(probabilities: Tensor, labels: Tensor) -> ClassificationReport:
-    """probabilities: (num_nodes, num_classes) in [0, 1]; labels: the same, of bool."""
+    """Compute the metrics from probabilities in [0, 1] and bool labels.
+
+    Both are (num_nodes, num_classes).
+    """
     if probabilities.isnan().any():
         raise InputError("probabilities contain NaN: training diverged; lower the learning rate")
     num_nodes = len(labels)
@@ -68,8 +71,8 @@ def classification_report(probabilities: Tensor, labels: Tensor) -> Classificati
 def areas_under_curves(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """ROC-AUC and PRC-AUC of every column, NaN without both labels: (num_classes,) twice.
 
-    The curves are walked from the highest score down. A point of a curve is the last node of
-    those that tie; `before` is the point before it.
+    The curves are followed from the highest score down. A point of a curve is the last of the
+    nodes that tie; `before` is the point before it.
     """
     scores, order = scores.T.sort(dim=1, descending=True)  # (num_classes, num_nodes)
     hits = labels.T.gather(1, order).double().cumsum(dim=1)
@@ -87,7 +90,7 @@ def areas_under_curves(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _area(x: Tensor, y: Tensor, before: Tensor, is_point: Tensor, *, first: float) -> Tensor:
-    """Under the line through the points (x, y), which starts at (0, first)."""
+    """The area under the line through the points (x, y), which starts at (0, first)."""
     last_x = torch.nn.functional.pad(x, (1, 0)).gather(1, before)
     last_y = torch.nn.functional.pad(y, (1, 0), value=first).gather(1, before)
     return torch.where(is_point, (x - last_x) * (y + last_y) / 2, 0.0).sum(dim=1)

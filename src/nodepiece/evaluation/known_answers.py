@@ -1,4 +1,4 @@
-"""What filtered ranking leaves out: every answer that is known to be right."""
+"""The known answers that filtered ranking leaves out."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -32,7 +32,7 @@ class KnownAnswers:
 
     @property
     def num_second(self) -> int:
-        """How many ids the second part of a query may have."""
+        """The number of ids that the second part of a query may have."""
         return 2 * self.num_relations if self.kind == "tails" else self.num_nodes
 
     @property
@@ -41,7 +41,7 @@ class KnownAnswers:
         return sizes.get(self.kind, self.num_relations)
 
     def find(self, first: IntArray, second: IntArray) -> tuple[LongArray, LongArray]:
-        """Where in `answers` those of each query start, and how many there are; (batch,) each."""
+        """The position in `answers` and the number of answers of each query; (batch,) each."""
         query = first.astype(np.int64) * self.num_second + second
         row = np.searchsorted(self.queries, query)
         is_known = np.append(self.queries, -1)[row] == query
@@ -57,7 +57,7 @@ def known_tails(triples: IntArray, num_nodes: int, num_relations: int) -> KnownA
 
 
 def known_tails_of(edges: IntArray, num_nodes: int, num_relations: int) -> KnownAnswers:
-    """The tails of edges as they are; what they start from need not be a node of the graph."""
+    """The tails of edges, without inverses; their heads need not be nodes of the graph."""
     head, relation, tail = edges.T
     rows = _compress(head.astype(np.int64) * (2 * num_relations) + relation, tail, num_nodes)
     return KnownAnswers("tails", num_nodes, num_relations, *rows)
@@ -83,7 +83,7 @@ def _compress(
 ) -> tuple[LongArray, LongArray, IntArray]:
     """Sort and make distinct the pairs (query, answer): distinct queries, offsets, answers.
 
-    One sort of one number a pair where that fits into 63 bits, which is much the faster.
+    A pair is sorted as one number where that fits into 63 bits, which is much faster.
     """
     if query.size and int(query.max()) < 2**63 // max(1, num_candidates) - 1:
         pair = np.sort(query * num_candidates + answer)

@@ -1,4 +1,4 @@
-"""Ranks to the numbers of the paper's tables."""
+"""Metrics of ranks, as in the paper's tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from nodepiece.graph.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class RankingMetrics:
-    """Means over ranks that start at 1 and may be halves, where candidates tie."""
+    """Means over realistic ranks, which start at 1 and are half-integers where candidates tie."""
 
     mrr: float  # mean of 1 / rank
     mean_rank: float
@@ -35,7 +35,7 @@ class RankingMetrics:
 
 @dataclass(frozen=True)
 class RankingReport:
-    """Metrics over everything, then over parts of it."""
+    """Metrics of all ranks, of each side and of each relation."""
 
     both: RankingMetrics  # of all ranks together
     sides: dict[str, RankingMetrics]  # "head" and "tail"; empty where relations are ranked
@@ -49,7 +49,7 @@ class RankingReport:
 
 
 def summarize(ranks: FloatArray) -> RankingMetrics:
-    """(num_ranks,) -> their means."""
+    """The metrics of ranks (num_ranks,)."""
     if not ranks.size:
         raise InputError("there are no ranks to summarize; rank at least one fact")
     return RankingMetrics(
@@ -63,7 +63,7 @@ def summarize(ranks: FloatArray) -> RankingMetrics:
 
 
 def report_links(ranks: LinkRanks) -> RankingReport:
-    """Both sides together, each side, and each relation (both sides of it)."""
+    """Metrics of both sides together, of each side, and of each relation (both sides)."""
     both = np.concatenate([ranks.head, ranks.tail])
     relation = np.concatenate([ranks.relation, ranks.relation])
     sides = {"head": summarize(ranks.head), "tail": summarize(ranks.tail)}
@@ -71,12 +71,12 @@ def report_links(ranks: LinkRanks) -> RankingReport:
 
 
 def report_relations(ranks: FloatArray, relation: IntArray) -> RankingReport:
-    """`ranks` from `rank_relations`, and the relation of each fact ranked; (num_triples,) each."""
+    """Metrics of `ranks` from `rank_relations`, with the relation of each; (num_triples,) each."""
     return RankingReport(summarize(ranks), {}, _by_relation(ranks, relation))
 
 
 def report_queries(ranks: FloatArray, relation: IntArray, num_relations: int) -> RankingReport:
-    """`ranks` from `rank_queries`, and the relation of each: of an inverse, the head was ranked."""
+    """Metrics of `ranks` from `rank_queries`; with an inverse relation, the head was ranked."""
     is_head = relation >= num_relations
     sides = {
         side: summarize(ranks[is_queried])

@@ -1,4 +1,4 @@
-"""The baseline that knows no relation: the nearer a node is to the head, the likelier."""
+"""Personalized PageRank, a baseline without relations: nodes near the head score higher."""
 
 from dataclasses import dataclass
 
@@ -12,29 +12,29 @@ from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 DAMPING = 0.85
-TOLERANCE = 1e-9  # of a chance that a step changes
+TOLERANCE = 1e-9  # largest change of a probability in the last step
 
 
 @dataclass(frozen=True, eq=False)
 class PersonalizedPageRank:
-    """Where a walk is found that starts at a node and goes back there with a chance of 0.15."""
+    """The distribution of a walk that restarts at its first node with probability 0.15."""
 
     adjacency: Adjacency
     damping: float = DAMPING
 
     def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
-        """(batch,), (batch,) -> (batch, num_nodes), whatever the relations: for `rank_links`."""
+        """Scores for `rank_links`, which ignore relations: (batch, num_nodes)."""
         distinct, place = np.unique(heads.cpu().numpy(), return_inverse=True)
         chances = self.from_nodes(distinct)
-        chances[np.arange(len(distinct)), distinct] = 0  # a node is no answer about itself
+        chances[np.arange(len(distinct)), distinct] = 0  # the head itself is not an answer
         return torch.from_numpy(chances[place]).to(heads.device)
 
     def from_nodes(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The chances of being anywhere for walks from some nodes: (num_given, num_nodes).
+        """The distributions of walks from some nodes: (num_given, num_nodes).
 
-        More facts between two nodes make a step likelier. Power iteration with Chebyshev's
-        acceleration, as in graph/pagerank.py: edges lead both ways, so the eigenvalues of the
-        walk are real. One walk after the other, as all that it needs then stays in the cache.
+        More facts between two nodes make a step likelier. Power iteration with Chebyshev
+        acceleration, as in graph/pagerank.py: edges go both ways, so the eigenvalues of the
+        walk are real. Walks are computed one after the other, so that each stays in the cache.
         """
         edges = self.adjacency
         share = self.damping / np.maximum(edges.degrees, 1)
@@ -61,7 +61,7 @@ def _walk(offsets, neighbours, share, starts, damping, tolerance):  # type: igno
                 for edge in range(offsets[node], offsets[node + 1]):
                     stepped += share[neighbours[edge]] * chance[neighbours[edge]]
                 change = max(change, abs(stepped - chance[node]))
-                # The one before the last is not asked for any more: its place is free.
+                # The iterate before the last is no longer needed: its memory is reused.
                 previous[node] += weight * (stepped - previous[node])
             if change < tolerance:
                 break

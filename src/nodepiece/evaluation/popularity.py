@@ -1,4 +1,4 @@
-"""The baseline that knows no node: the answer that is right most often is always the guess."""
+"""Popularity, a baseline that ignores the head: frequent tails of a relation score higher."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 @dataclass(frozen=True, eq=False)
 class Popularity:
-    """How often every node is the tail of every relation, inverses included."""
+    """Counts of every node as the tail of every relation, inverses included."""
 
     counts: csr_array  # (2 * num_relations, num_nodes)
 
     def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
-        """(batch,), (batch,) -> (batch, num_nodes), the same for all heads: for `rank_links`."""
+        """Scores for `rank_links`, which ignore heads: (batch,), (batch,) -> (batch, num_nodes)."""
         rows = self.counts[relations.cpu().numpy()].toarray()
         return torch.from_numpy(rows).to(relations.device)
 

@@ -1,7 +1,7 @@
-"""Where the true tail, head or relation stands among all candidates that are not known answers.
+"""Filtered ranks of the true tail, head or relation among all candidates.
 
-One definition of rank for every task: 1 + better candidates + half of those that tie. A model that
-scores everything alike lands in the middle, and one that has diverged is refused.
+One definition for every task, the realistic rank: 1 + better candidates + half of those that tie. A
+model that scores everything alike gets a rank in the middle, and one that has diverged is refused.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ CACHE_ROWS = 64  # but with fewer rows than this a matrix product is no longer e
 
 @dataclass(frozen=True, eq=False)
 class LinkRanks:
-    """Two ranks for every fact: of its head given the rest, and of its tail."""
+    """Two ranks for every fact: of its head and of its tail, each given the other parts."""
 
     head: FloatArray  # (num_triples,)
     tail: FloatArray  # (num_triples,)
@@ -52,9 +52,9 @@ def rank_links(
     """Rank the tail and the head of every fact among all nodes; `known` is from `known_tails`.
 
     `score_tails` takes heads and relations, (batch,) each, on `device`, and gives (batch,
-    num_nodes). A head is asked for as the tail of the inverse relation. Batches are as large as
+    num_nodes). A head is ranked as the tail of the inverse relation. Batches are as large as
     `memory_budget` bytes for scores allow, one query at least; the ranks do not depend on it.
-    `look` is shown the scores of every batch of queries: those for tails, then those for heads.
+    `look` is called with the scores of every batch of queries: for tails first, then for heads.
     """
     _check_kind(known, "tails")
     graph = KnowledgeGraph(triples, known.num_nodes, known.num_relations)
@@ -108,9 +108,9 @@ def rank_queries(
 ) -> FloatArray:
     """Rank the answer of every query among all nodes: (num_queries,).
 
-    queries: (num_queries, 3) whose known answers count, which need not be a node; the relation,
-    maybe an inverse; the answer. `known` is from `known_tails_of`. `score_tails` takes positions of
-    queries in place of heads, as each may have a vector of its own.
+    queries: (num_queries, 3) of the id by which `known` finds its answers, which need not be a
+    node; the relation, maybe an inverse; the answer. `known` is from `known_tails_of`.
+    `score_tails` takes positions of queries instead of heads, as each may have a separate vector.
     """
     _check_kind(known, "tails")
     return _rank(
@@ -127,9 +127,9 @@ def rank_queries(
 def filtered_ranks(scores: Tensor, target: Tensor, row: Tensor, column: Tensor) -> Tensor:
     """The rank of each target among the candidates that are not other known answers.
 
-    scores (batch, num_candidates); target (batch,); row and column (num_known,) say where the
-    known answers are, each once, the target among them or not. Returns (batch,) in float64, NaN
-    for a row with a NaN in it.
+    scores (batch, num_candidates); target (batch,); row and column (num_known,) are the positions
+    of known answers, each once, with or without the target. Returns (batch,) in float64, NaN for
+    a row that contains NaN.
 
     With c candidates, 1 + better + ties / 2 = (c + 1 + better - worse) / 2. So one sum of signs
     over the scores is enough, less those of known answers; that of the target itself is 0.
@@ -150,7 +150,7 @@ def _check_kind(known: KnownAnswers, *kinds: str) -> None:
 
 def _rank(
     score_all: ScoreAll,
-    queries: IntArray,  # (num_queries, 3): two ids that ask, and the one that is the answer
+    queries: IntArray,  # (num_queries, 3): two ids of the query, and the answer
     known: KnownAnswers,
     *,
     memory_budget: int,
@@ -159,7 +159,7 @@ def _rank(
     look: Comparison | None = None,
     by_position: bool = False,  # score by the positions of queries in place of their first ids
 ) -> FloatArray:
-    """All indices are on the device from the start, and the ranks come back at the end."""
+    """Rank all queries; indices are moved to the device once, and ranks back at the end."""
     if not len(queries):
         raise InputError("there are no facts to rank; give at least one")
     start, num_known = known.find(queries[:, 0], queries[:, 1])

@@ -1,4 +1,4 @@
-"""What an evaluation found, in one form for every task."""
+"""The result of an evaluation, in one form for every task."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ Scores = dict[str, float]  # by name, such as "mrr" or "roc_auc"
 
 @dataclass(frozen=True)
 class Report:
-    """How well a model does: over everything, then over parts of it."""
+    """The scores of a model: of all facts or nodes, and of parts of them."""
 
     scores: Scores
     parts: dict[str, Scores] = field(default_factory=dict)  # few: such as "head" and "tail"
@@ -15,5 +15,5 @@ class Report:
     """Many, in named groups, shown on request: such as "relations", each by its name."""
 
     def to_json(self) -> dict[str, object]:
-        """The scores of everything at the top, then the parts and the groups of details."""
+        """The overall scores at the top level, then the parts and the groups of details."""
         return {**self.scores, **self.parts, **self.details}

@@ -1,7 +1,7 @@
-"""Ranking against a few nodes drawn at random, several times over (Teru et al., 2020).
+"""Ranking against a few randomly drawn nodes, several times (Teru et al., 2020).
 
-How high a fact ranks depends on the draw. So there are several, and what is reported is the mean
-over draws, and how far apart they are.
+The rank of a fact depends on the draw. So there are several draws, and the mean over them is
+reported, with their standard deviation.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def sample_negatives(
     *,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Uniform nodes that are no known answers, each drawn anew: (num_queries, *shape)."""
+    """Uniformly drawn nodes that are not known answers: (num_queries, *shape)."""
     start, count = known.find(queries[:, 0], queries[:, 1])
     if (count >= known.num_nodes).any():
         full = queries[count >= known.num_nodes][0].tolist()
@@ -53,9 +53,9 @@ def rank_among_sampled(
     device: torch.device | str,
     progress: Progress | None = None,
 ) -> tuple[list[LinkRanks], LinkRanks]:
-    """The ranks of tails and heads among the negatives of each draw, and those among all nodes.
+    """The ranks of tails and heads among the negatives of each draw, and among all nodes.
 
-    All nodes are scored once for all of it, in batches that `memory_budget` bytes allow.
+    All nodes are scored once for all draws, in batches that fit into `memory_budget` bytes.
     """
     graph = KnowledgeGraph(triples, known.num_nodes, known.num_relations)
     answers = torch.tensor(with_inverses(graph)[:, 2]).to(device).long()
@@ -103,7 +103,7 @@ def _mean(scores: list[Scores]) -> Scores:
 
 
 def _deviation(scores: list[Scores]) -> Scores:
-    """Of a sample, so that few draws do not look closer than they are; 0 for a single one."""
+    """The sample standard deviation of each score over draws; 0 for a single draw."""
     return {
         key: float(np.std([each[key] for each in scores], ddof=min(1, len(scores) - 1)))
         for key in scores[0]

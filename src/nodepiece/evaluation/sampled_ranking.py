@@ -1,7 +1,7 @@
-"""Where the true head or tail stands among given candidates, instead of among all nodes.
+"""Ranks of the true head or tail among given candidates instead of all nodes.
 
 The rank is defined as in `ranking.py`, 1 + better candidates + half of those that tie, which is
-how OGB's evaluator counts too. No candidate is left out: they were chosen so that none is
+also the definition of OGB's evaluator. No candidate is left out: they were chosen so that none is
 a known answer.
 """
 

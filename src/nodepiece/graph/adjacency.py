@@ -19,7 +19,7 @@ class Adjacency:
     """
 
     offsets: LongArray  # (num_nodes + 1,)
-    neighbours: IntArray  # (num_edges,) where each edge leads
+    neighbours: IntArray  # (num_edges,) the other node of each edge
     relations: IntArray  # (num_edges,) in [0, num_relations)
     num_relations: int  # direct and inverse
 
@@ -39,8 +39,8 @@ class Adjacency:
     def chunks(self, nodes: IntArray) -> LongArray:
         """Cut `nodes` into consecutive runs of about equal numbers of edges, for the kernels.
 
-        Returns (num_chunks + 1,) positions in `nodes`. Many small runs, so that threads that are
-        handed equal numbers of runs finish together even where one node is a large hub.
+        Returns (num_chunks + 1,) positions in `nodes`. There are many small runs, so that threads
+        with equal numbers of runs finish together even where one node is a large hub.
         """
         return balanced_chunks(self.degrees[nodes])
 
@@ -55,7 +55,7 @@ def balanced_chunks(work: LongArray, num_chunks: int = 256) -> LongArray:
 
 
 def build_adjacency(graph: KnowledgeGraph) -> Adjacency:
-    """Counting sort of all edges by their node: two passes over the facts, no comparison."""
+    """Build the adjacency by a counting sort of all edges: two passes over the facts."""
     offsets = _count_edges(graph.triples, graph.num_nodes)
     neighbours, relations = _place_edges(graph.triples, offsets, graph.num_relations)
     return Adjacency(offsets, neighbours, relations, 2 * graph.num_relations)

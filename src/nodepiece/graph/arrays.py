@@ -1,4 +1,4 @@
-"""The array types that stages hand to each other."""
+"""The array types that stages pass to each other."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""The edges of a graph with a change applied, beside those of the graph, which stay untouched."""
+"""The edges of a graph with a change applied, as an overlay: the graph is not changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,7 +60,7 @@ class ChangedEdges:
 def changed_edges(
     base: ChangingAdjacency, added: IntArray, removed: IntArray, num_new_nodes: int = 0
 ) -> Iterator[ChangedEdges]:
-    """Yield `base` with facts added that it lacks, and removed that it has, each once.
+    """Yield `base` with new facts added and existing facts removed, each given once.
 
     Nothing is written to `base`, so any number of threads may do this at once. Time grows with the
     edges of the nodes that the facts name.
@@ -90,7 +90,7 @@ def changed_edges(
 
 
 def _borrow(base: ChangingAdjacency, num_nodes: int) -> IntArray:
-    """Marks of -1 for at least so many nodes, that no other thread has."""
+    """An array of -1 for at least this many nodes, which no other thread uses."""
     try:
         marks = base.spare_marks.pop()
     except IndexError:

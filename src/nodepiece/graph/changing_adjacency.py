@@ -1,4 +1,4 @@
-"""Edges that come and go: an adjacency that takes batches without being built again."""
+"""An adjacency whose edges are added and removed in batches, without a rebuild."""
 
 import numpy as np
 from numba import njit
@@ -7,17 +7,17 @@ from numpy.typing import NDArray
 from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray, LongArray, ScalarT
 
-SPARE_SHARE = 8  # an array that is full grows by one in so many
+SPARE_SHARE = 8  # an array that is full grows by 1 / SPARE_SHARE
 
 
 class ChangingAdjacency:
     """Outgoing edges by node, inverses included, in rows that may move.
 
     The edges of node v are the slice start[v]:start[v] + count[v] of `neighbours` and `relations`,
-    in no particular order. A row that is full moves to the end with twice the room, so a new edge
-    costs constant time on average; one that goes is replaced by the last of its row. What rows
-    leave behind is reclaimed when it is as much as what is in use. Any number of threads may read
-    it, while none changes it; `changed_edges` shows a change without making it.
+    in no particular order. A full row moves to the end with twice the capacity, so a new edge
+    costs constant time on average; a removed edge is replaced by the last of its row. The gaps that
+    moved rows leave are reclaimed when they are as large as the memory in use. Any number of
+    threads may read it while none changes it; `changed_edges` applies a change to a copy.
     """
 
     def __init__(self, adjacency: Adjacency) -> None:
@@ -37,7 +37,7 @@ class ChangingAdjacency:
         return int(self.count[: self.num_nodes].sum())
 
     def add_nodes(self, number: int) -> None:
-        """Nodes without edges, with the next ids."""
+        """Add nodes without edges, with the next ids."""
         missing = self.num_nodes + number - len(self.start)
         if missing > 0:
             spare = missing + len(self.start) // SPARE_SHARE
@@ -47,19 +47,19 @@ class ChangingAdjacency:
         self.num_nodes += number
 
     def apply(self, added: IntArray, removed: IntArray, num_new_nodes: int) -> None:
-        """Add nodes, remove facts that are there and insert others that are not."""
+        """Add nodes, remove existing facts and insert new ones."""
         self.add_nodes(num_new_nodes)
         self.remove(removed)
         self.insert(added)
 
     def contains(self, facts: IntArray) -> NDArray[np.bool_]:
-        """(num_facts, 3) by ids -> (num_facts,): which are there."""
+        """Whether each fact is in the graph: (num_facts, 3) by ids -> (num_facts,)."""
         return _contains(
             self.start, self.count, self.neighbours, self.relations, facts, self.num_relations // 2
         )
 
     def insert(self, facts: IntArray) -> None:
-        """Facts that are not there yet, each once: two edges each."""
+        """Insert new facts, each given once: two edges each."""
         done = 0
         while done < len(facts):
             done, self.used = _insert(
@@ -77,7 +77,7 @@ class ChangingAdjacency:
                 self._make_room()
 
     def remove(self, facts: IntArray) -> None:
-        """Facts that are there, each once."""
+        """Remove existing facts, each given once."""
         _remove(
             self.start, self.count, self.neighbours, self.relations, facts, self.num_relations // 2
         )
@@ -102,7 +102,7 @@ class ChangingAdjacency:
         return np.stack([column[is_direct] for column in columns], axis=1)
 
     def compact(self) -> Adjacency:
-        """What is there now, in an array without gaps."""
+        """The current edges in an array without gaps."""
         count = self.count[: self.num_nodes]
         offsets = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         neighbours, relations = _gather(
@@ -121,7 +121,7 @@ class ChangingAdjacency:
 
 
 def with_room(array: NDArray[ScalarT], spare: int, fill: int = 0) -> NDArray[ScalarT]:
-    """A copy with so many more rows, filled with a value."""
+    """A copy with `spare` more rows, filled with a value."""
     longer = np.empty((len(array) + spare, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     longer[len(array) :] = fill
@@ -130,7 +130,7 @@ def with_room(array: NDArray[ScalarT], spare: int, fill: int = 0) -> NDArray[Sca
 
 @njit(cache=True)
 def _find(start, count, neighbours, relations, node, relation, neighbour):  # type: ignore[no-untyped-def]
-    """The place of an edge, or -1; from the end, as what came last is often what goes first."""
+    """The position of an edge, or -1; searched from the end, as recent edges often go first."""
     for place in range(start[node] + count[node] - 1, start[node] - 1, -1):
         if neighbours[place] == neighbour and relations[place] == relation:
             return place

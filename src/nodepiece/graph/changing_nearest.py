@@ -1,13 +1,14 @@
-"""The k nearest sources of every node while edges come and go.
+"""The k nearest sources of every node while edges are added and removed.
 
-The table of `nearest_sources` is the one solution of a local equation: what a node holds at
-distance d is the best, by its own order, of what its neighbours hold at d - 1, less what it holds
-nearer, as far as there is room. There is just one: at distance 0 a source holds itself, and what is
-held at d follows from the edges and from what is held nearer. So after a change it is enough to
-visit, distance by distance, nodes whose edges changed, nodes next to a change one hop nearer, and
-nodes that changed themselves; all others satisfy their equation as before (`row_search.py`). The
-result equals a new search, under either tie-break, whether edges came or went: a source that a node
-had only through a removed edge is in no neighbour's row one hop nearer.
+The table of `nearest_sources` is the only solution of a local equation: the sources of a node at
+distance d are the best, in the order of this node, of the sources that its neighbours have at
+d - 1, without those that it has at a smaller distance, up to the free slots. It is unique: at
+distance 0 a source has itself, and the sources at d follow from the edges and from those at smaller
+distances. So after a change it is enough to visit, distance by distance, nodes whose edges changed,
+nodes next to a change one hop nearer, and nodes that changed themselves; all others satisfy their
+equation as before (`row_search.py`). The result equals a new search, with either tie-break, for
+added and for removed edges: a source that a node had only through a removed edge is in no
+neighbour's row one hop nearer.
 """
 
 from typing import NamedTuple
@@ -33,7 +34,7 @@ class Rows(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """Marks on nodes and sources, of one search at a time, which leaves them as it found them."""
+    """Marks on nodes and sources, used by one search at a time, which restores them."""
 
     row_of: IntArray  # (room for nodes,) -1
     todo: NDArray[np.int8]  # (room for nodes,) NOT_QUEUED
@@ -44,8 +45,8 @@ class Marks(NamedTuple):
 class NearestTable:
     """The k nearest sources of every node of a graph that changes.
 
-    `changed_by` says what a change of the edges does to it, and `write` applies it. Any number
-    of threads may ask for the former while none does the latter.
+    `changed_by` returns the rows that a change of the edges makes different, and `write` applies
+    them. Any number of threads may call the former while none calls the latter.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class NearestTable:
         self._spare: list[Marks] = []  # what no search is using
 
     def add_nodes(self, number: int) -> None:
-        """Nodes that hold nothing yet, with the next ids."""
+        """Add nodes without sources, with the next ids."""
         self.nearest, self.distance = self._with_room_for(self.num_nodes + number)
         self.num_nodes += number
 
@@ -110,7 +111,7 @@ class NearestTable:
         return with_room(self.nearest, spare, UNREACHED), with_room(self.distance, spare, UNREACHED)
 
     def _borrow(self, distance: Distances) -> Marks:
-        """Marks for a table of such distances, that no other thread has."""
+        """Marks for a table of these distances, which no other thread uses."""
         try:
             marks = self._spare.pop()
         except IndexError:
@@ -120,6 +121,6 @@ class NearestTable:
         return Marks(
             np.full(len(distance), -1, np.int32),
             np.full(len(distance), NOT_QUEUED, np.int8),
-            fullness_of_all(distance),  # small, as it is read at random
+            fullness_of_all(distance),  # small, as access is random
             np.zeros(self.num_sources + 1, np.int64),
         )

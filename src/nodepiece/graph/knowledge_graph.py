@@ -1,4 +1,4 @@
-"""The record every later stage starts from."""
+"""The record of a graph, from which every later stage starts."""
 
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ class KnowledgeGraph:
 
     @property
     def fingerprint(self) -> str:
-        """What a vocabulary is bound to: all names in order, or the sizes of a nameless graph."""
+        """A hash of all names in order, or of the sizes of a graph without names."""
         if self.names is None:
             return f"{self.num_nodes} nodes, {self.num_relations} relations"
         return self.names.fingerprint

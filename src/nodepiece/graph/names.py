@@ -1,4 +1,4 @@
-"""What the user calls nodes and relations, kept apart from the ids that the algorithms use."""
+"""Names of nodes and relations, stored separately from the ids that algorithms use."""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from nodepiece.graph.arrays import LongArray
 from nodepiece.graph.suggestions import near_names
 
 INVERSE_PREFIX = "inverse of "
-FEW = 16  # names that are found sooner one by one than by an index of all
+FEW = 16  # up to this many names, a search one by one is faster than an index of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Names:
         return ids.to_numpy().astype(np.int64)
 
     def relation_id(self, name: str) -> int:
-        """The id of a relation name; "inverse of NAME" is understood too."""
+        """The id of a relation by name, or of "inverse of NAME"."""
         if name.startswith(INVERSE_PREFIX) and pc.index(self.relations, name).as_py() < 0:
             base = self._find(name.removeprefix(INVERSE_PREFIX), self.relations, "relation")
             return base + len(self.relations)
@@ -58,7 +58,7 @@ class Names:
 
     @cached_property
     def fingerprint(self) -> str:
-        """One value for all names in their order: two graphs with it agree on every id."""
+        """A hash of all names in order: two graphs with the same one agree on every id."""
         digest = hashlib.sha256()
         for column in (self.nodes, self.relations):
             digest.update(f"{len(column)}:".encode())
@@ -94,7 +94,7 @@ def _text(column: pa.LargeStringArray) -> memoryview:
 
 
 def _suggestion(name: str, column: pa.LargeStringArray) -> str:
-    """Near misses, so that a typing error is mended in one go."""
+    """A sentence with similar names, for a name that was mistyped."""
     close = near_names(name, column)
     if not close:
         return "; names are compared letter by letter, case included"

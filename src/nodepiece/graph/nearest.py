@@ -23,17 +23,17 @@ def nearest_sources(
     Returns positions in `sources` and distances in hops, both (num_nodes, k), UNREACHED where
     fewer than k sources reach the node. Which of several equidistant sources fit into the last
     slots is decided by one global order (`salt` None: the earlier in `sources`) or by a salted
-    hash of node and source (every node its own order).
+    hash of node and source (a different order for every node).
 
-    Breadth-first from all sources at once, hop by hop: a node reads what its neighbours
-    learned in the hop before, and stops after k sources. That loses nothing: if u, the next node
-    on a shortest path from v to source a, did not keep a, then u has k others that come before a
-    for u, and through u they come before a for v too. So distances are exact under either
-    tie-break, and under the global order the chosen sources are exact as well; under the hash
-    the sources are a deterministic choice among those that the neighbours kept.
+    Breadth-first search from all sources at once, hop by hop: a node reads the sources that its
+    neighbours found in the hop before, and stops after k sources. The result is exact: if u, the
+    next node on a shortest path from v to source a, did not keep a, then u has k others that come
+    before a for u, and through u they come before a for v too. So distances are exact with either
+    tie-break, and with the global order the chosen sources are exact as well; with the hash the
+    sources are a deterministic choice among those that the neighbours kept.
 
-    Time is at most k * edges, memory num_nodes * k. Nodes write only to their own row, in slots
-    that nobody reads before the next hop: the result is the same for any number of threads.
+    Time is at most k * edges, memory num_nodes * k. A node writes only to its own row, in slots
+    that are not read before the next hop: the result is the same for any number of threads.
     """
     num_nodes = adjacency.num_nodes
     nearest = np.full((num_nodes, k), UNREACHED, np.int32)
@@ -106,10 +106,10 @@ def _take_hop(  # type: ignore[no-untyped-def]
     by_hash,
     salt,
 ):
-    """One hop: every open node takes what fits of the sources that its neighbours took last."""
+    """One hop: every open node takes sources that its neighbours found in the hop before."""
     k = nearest.shape[1]
     for chunk in prange(len(chunks) - 1):
-        last_node = np.full(num_sources, -1, np.int32)  # who looked at each source last
+        last_node = np.full(num_sources, -1, np.int32)  # the last node that read each source
         best = np.empty(k, np.int32)
         best_key = np.empty(k, np.uint64)  # ascending
         for i in range(chunks[chunk], chunks[chunk + 1]):
@@ -202,7 +202,7 @@ def _expand_frontier(offsets, neighbours, chunks, frontier, seen):  # type: igno
 
 @njit(parallel=True, cache=True)
 def _record_distances(chosen, cursor, frontier, distance, start, hop):  # type: ignore[no-untyped-def]
-    """Write down the wanted pairs that this hop reached; return how many are still missing."""
+    """Store the distances of wanted pairs that this hop reached; return how many are missing."""
     num_nodes, k = chosen.shape
     missing = 0
     for node in prange(num_nodes):

@@ -19,15 +19,15 @@ def nearest_of_new(
     *,
     salt: np.uint64 | None,
 ) -> tuple[IntArray, Distances]:
-    """What each new node would hold, one hop farther than the neighbours that it names.
+    """The nearest sources of each new node, one hop farther than those of its neighbours.
 
     nodes: (num_new,) the ids that decide ties; neighbours[first[i]:end[i]] are those of new node i,
     but for the one at left_out[i] (-1: none is left out). `table`: sources and distances of the
     graph's own nodes, (num_nodes, k) each, from `nearest_sources`. Returns (num_new, k) twice.
 
-    Distances are exact. So are the sources under the global order (`salt` None); under the hash
-    they are a choice among what the neighbours hold without the new node, which may make them
-    hold others. New nodes do not see each other.
+    Distances are exact. So are the sources with the global order (`salt` None); with the hash they
+    are a choice among the sources that the neighbours have without the new node, which could
+    change these. New nodes do not affect each other.
     """
     nearest, distance = table
     shape = (len(nodes), nearest.shape[1])

@@ -1,4 +1,4 @@
-"""Names that someone may have meant, among millions, in a second or so.
+"""Suggestions for a mistyped name among millions of names, in about a second.
 
 `Kenya` finds `ex:Kenya`, `<http://example.org/Kenya>` and `KENYA`, and so does `dbr:kenya`; then
 names with it inside, the shortest first; then names that differ in a few letters.
@@ -18,7 +18,7 @@ FRONT, BACK = '(?:^|[/#:<"])', '[>"/]?$'  # what stands around the last part of 
 
 
 def near_names(name: str, column: pa.LargeStringArray) -> list[str]:
-    """The likeliest first, five at most."""
+    """The names most similar to `name`, likeliest first, five at most."""
     words = words_of(name)
     if not words:
         return []
