@@ -274,3 +274,9 @@ def test_a_data_file_in_place_of_an_experiment_is_answered_with_what_to_write(
     graph.write_text("a\tlikes\tb\n")
     with pytest.raises(InputError, match=r"is a TOML file; .* mine.toml .* dataset = .*graph.tsv"):
         load_experiment(str(graph))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_that_no_generator_takes_is_refused(seed: int) -> None:
+    with pytest.raises(InputError, match=f"seed must be a whole number from 0 .* got {seed}"):
+        load_experiment("countries", [f"seed={seed}"])

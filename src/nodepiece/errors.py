@@ -50,10 +50,11 @@ def one_line(text: str) -> str:
         text = f"{text[: MOST_CHARACTERS * 2 // 3]} ... {text[-MOST_CHARACTERS // 3 :]}"
     if text.isprintable():
         return text
-    return "".join(
+    escaped = "".join(
         each if each.isprintable() else " " if each.isspace() else ascii(each)[1:-1]
         for each in text
     )
+    return one_line(escaped) if len(escaped) > MOST_CHARACTERS + 5 else escaped
 
 
 class Stopped(Exception):

@@ -49,6 +49,8 @@ class Experiment:
                     f"{key.name} must be {record.__name__}(...), got {value!r}; to change some "
                     f"settings of an experiment by name, load it with overrides"
                 )
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"seed must be a whole number from 0 to 2**63 - 1, got {self.seed}")
 
 
 def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experiment:

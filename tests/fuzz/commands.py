@@ -78,6 +78,8 @@ def command(rng: Random, materials: Path, place: Path) -> None:
         )
     if name == "demo":  # takes long where nothing is wrong
         arguments.append("--nothing")
+    if name == "train":
+        arguments += ["--set", "training.epochs=1"]
     run_command(arguments, place, stdin=b"n1\tlikes\tn2\n" * rng.randrange(2))
 
 

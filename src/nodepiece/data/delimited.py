@@ -134,7 +134,7 @@ def num_cut_alike(lines: list[str], delimiter: str) -> int:
 
 def parse_delimiter(text: str) -> str:
     delimiter = DELIMITERS_BY_NAME.get(text, text)
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n"':
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n"\0':
         raise InputError(
             f"the delimiter must be one character or one of {', '.join(DELIMITERS_BY_NAME)}, "
             f"got {text!r}"

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import zlib
 from pathlib import Path
 
 from nodepiece.data.input_file import without_gz
@@ -44,7 +45,7 @@ def _read_lines(path: Path, *, plain: bool) -> Labels:
                         f"a {'tab' if plain else 'comma'}, got {row}"
                     )
                 labels.setdefault(row[0], {})[row[1]] = None
-    except (UnicodeDecodeError, EOFError, OSError, csv.Error) as error:
+    except (UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error) as error:
         raise InputError(f"{path} cannot be read: {error}; write it again as UTF-8") from error
     if not labels:
         raise InputError(f"{path} has no labels; write a node and a class on each line")

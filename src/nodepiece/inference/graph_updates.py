@@ -151,6 +151,8 @@ def write_lock(run: Path) -> Iterator[None]:
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
         sync(run)
+    if (folder / "lock").is_dir():
+        raise InputError(f"{folder / 'lock'} is a folder, where a file is expected; remove it")
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
