@@ -1,4 +1,4 @@
-"""How a command ends before its end: a mistake that is the user's to fix, or the user's wish."""
+"""Errors that the user can fix, and the interruption of a command by the user."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ STOPPED = 130, "stopped before the end; nothing half-written is left behind"  # 
 class InputError(ValueError):
     """A mistake in what the user gave: a file, a value, a name.
 
-    Its message is one sentence or two that name the offending file, line or value and say what
-    to do next. The command line prints it without a traceback and exits with status 2. What a
-    file holds may be quoted in it: it stays on one line of readable length all the same.
+    Its message is one or two sentences with the offending file, line or value and what to do
+    next. The command line prints it without a traceback and exits with status 2. It may quote the
+    contents of a file, so it is put on one line and shortened.
     """
 
     def __init__(self, sentence: str) -> None:
@@ -19,10 +19,10 @@ class InputError(ValueError):
 
 
 class SettingError(InputError):
-    """Settings that do not go together, or not with the data.
+    """Settings that do not fit each other or the data.
 
-    Its template names each setting as {field}. The message has the field itself, as in Python;
-    `named` puts in what the reader typed: a key of TOML, an option of a command.
+    Its template names each setting as {field}. The message has the name of the field, as in
+    Python; `named` inserts what the user typed: a key of TOML, an option of a command.
     """
 
     def __init__(self, template: str) -> None:
@@ -43,8 +43,9 @@ class _Names(dict[str, str]):
 
 
 def one_line(text: str) -> str:
-    """The text with white space as blanks, other control characters escaped, and its middle left
-    out where it is long: the end says what to do.
+    """The text with white space as blanks and other control characters escaped.
+
+    The middle of a long text is left out, as the end has the advice.
     """
     if len(text) > MOST_CHARACTERS:
         text = f"{text[: MOST_CHARACTERS * 2 // 3]} ... {text[-MOST_CHARACTERS // 3 :]}"
@@ -58,4 +59,4 @@ def one_line(text: str) -> str:
 
 
 class Stopped(Exception):
-    """Work that was interrupted in good order; its message says how to go on. Exit status 130."""
+    """An orderly interruption; its message has the command to continue. Exit status 130."""

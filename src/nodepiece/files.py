@@ -21,8 +21,8 @@ Result = TypeVar("Result")
 
 @contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to; on success it becomes `target`, on failure it goes."""
-    target = target.resolve()  # a link stays, and what it leads to is written
+    """Yield a temporary path to write to; renamed to `target` on success, removed on failure."""
+    target = target.resolve()  # a link stays, and its target is written
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = temporary_sibling(target)
     partial.touch()
@@ -51,13 +51,13 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 @contextmanager
 def atomic_folder(target: Path, *, marker: str) -> Iterator[Path]:
-    """Yield a temporary folder to fill; on success it becomes `target`, on failure it goes.
+    """Yield a temporary folder to fill; renamed to `target` on success, removed on failure.
 
-    An earlier `target` is replaced only if it holds the file `marker` (it is one of ours) or is
-    empty; anything else is not ours to delete. Who comes while another writes it is refused.
+    An earlier `target` is replaced only if it holds the file `marker` (it was written by nodepiece)
+    or is empty. A second writer at the same time is refused.
     """
     check_replaceable(target, marker)
-    place = target.resolve()  # a link stays, and what it leads to is written
+    place = target.resolve()  # a link stays, and its target is written
     with sole_writer(target), staged_folder(place) as partial:
         yield partial
     remove_leftovers(place)
@@ -65,7 +65,7 @@ def atomic_folder(target: Path, *, marker: str) -> Iterator[Path]:
 
 @contextmanager
 def staged_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill, which then takes the place of `target`; the caller holds its lock."""
+    """Yield a folder to fill, which then replaces `target`; the caller holds the lock."""
     partial = temporary_sibling(target)
     partial.mkdir()
     try:
@@ -78,10 +78,10 @@ def staged_folder(target: Path) -> Iterator[Path]:
 
 
 def put_in_place(new: Path, target: Path) -> None:
-    """Rename the folder `new`, which is on disk, to `target`; an earlier folder there is removed.
+    """Rename the synced folder `new` to `target`; an earlier folder there is removed.
 
-    On Linux both change places in one step, so that a reader finds the one or the other at any
-    time. Where the file system cannot do that, `target` is missing for an instant.
+    On Linux both are exchanged in one step, so that a reader always finds one or the other. Where
+    the file system cannot do that, `target` is missing for an instant.
     """
     if not target.exists():
         new.rename(target)
@@ -94,7 +94,7 @@ def put_in_place(new: Path, target: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two folders of one file system change places at once; False where that is unknown."""
+    """Exchange two folders of one file system atomically; False where that is not supported."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
         return False
@@ -108,7 +108,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def replace_in_two_steps(target: Path, new: Path) -> None:
-    """Put `new` in the place of `target`, or `target` back into its place where that fails."""
+    """Replace `target` by `new`; if that fails, restore `target`."""
     old = temporary_sibling(target)
     target.rename(old)
     try:
@@ -121,7 +121,7 @@ def replace_in_two_steps(target: Path, new: Path) -> None:
 
 
 def read_whole(folder: Path, read: Callable[[], Result]) -> Result:
-    """What `read` returns of `folder`, all of it from one folder if another takes its place."""
+    """The result of `read`, repeated if `folder` was replaced by another one meanwhile."""
     while True:
         before = _identity(folder)
         try:
@@ -155,18 +155,18 @@ def is_replaceable(target: Path, marker: str) -> bool:
 
 
 def temporary_sibling(target: Path) -> Path:
-    """A name beside `target` that nobody else uses, so that a rename stays in one file system.
+    """An unused name in the folder of `target`, so that a rename stays in one file system.
 
-    It says which process writes there: .NAME.partial-WHERE-PID-RANDOM.
+    It contains the process that writes: .NAME.partial-WHERE-PID-RANDOM.
     """
     return target.with_name(f"{partial_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove what killed processes left beside `target`.
+    """Remove temporary files that killed processes left next to `target`.
 
-    Only now that `target` is written: a process killed between two renames leaves the earlier
-    `target` under such a name. What living processes write, or processes elsewhere, stays.
+    Called after `target` is written: a process killed between two renames leaves the earlier
+    `target` under such a name. Files of living processes, or of other machines, are kept.
     """
     prefix = partial_prefix(target)
     for path in target.parent.iterdir():
@@ -179,7 +179,10 @@ def remove_leftovers(target: Path) -> None:
 
 
 def partial_prefix(target: Path) -> str:
-    """Process ids mean something on one machine only, and in one container of it."""
+    """The start of a temporary name, with a hash of machine and container.
+
+    Process ids are only valid within these.
+    """
     where = socket.gethostname()
     namespace = Path("/proc/self/ns/pid")
     if namespace.exists():
@@ -189,7 +192,7 @@ def partial_prefix(target: Path) -> str:
 
 def is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)  # sends nothing, and says whether it could
+        os.kill(pid, 0)  # sends no signal, and fails if there is no such process
     except ProcessLookupError:
         return False
     except PermissionError:
@@ -200,8 +203,8 @@ def is_alive(pid: int) -> bool:
 def sync(path: Path) -> None:
     """Force a file or a folder's entries to disk.
 
-    Before a rename, so that it never gets there first; of the folder above after it, so that it
-    is there when the next thing happens.
+    The file is synced before a rename, so that the rename is never stored first; the parent folder
+    after it, so that the rename is stored before anything later.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:

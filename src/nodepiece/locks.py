@@ -1,8 +1,8 @@
 """One writer at a time for a file or folder, across processes and threads.
 
 The lock is a file beside the target, `.NAME.lock`, held with flock: the system releases it when
-the process ends, however it ends. The file itself says nothing; one that is left behind by a killed
-process is taken over by the next writer, and removed when that is done.
+the process ends for any reason. The file is empty; one that a killed process left is taken over by
+the next writer, and removed when that is done.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ from nodepiece.errors import InputError
 
 @contextmanager
 def sole_writer(target: Path) -> Iterator[None]:
-    """Hold the lock of `target`; raises InputError where somebody else holds it."""
+    """Hold the lock of `target`; raises InputError if it is held already."""
     path = lock_file(target)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = _acquire(path)
@@ -27,12 +27,12 @@ def sole_writer(target: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is held: who opened it meanwhile looks again
+        path.unlink(missing_ok=True)  # while held: a process that opened it meanwhile tries again
         os.close(descriptor)
 
 
 def has_writer(target: Path) -> bool:
-    """Whether somebody holds the lock of `target`; writes nothing."""
+    """Whether the lock of `target` is held; writes nothing."""
     return is_locked(lock_file(target))
 
 
@@ -57,10 +57,10 @@ def lock_file(target: Path) -> Path:
 
 
 def _acquire(path: Path) -> int | None:
-    """A descriptor that holds the lock, or None where another one does.
+    """A descriptor that holds the lock, or None if another one holds it.
 
-    The holder removes the file before it lets go, so the lock counts only while the file is the
-    one at `path`.
+    The holder removes the file before it releases the lock, so the lock is valid only if the
+    locked file is still the one at `path`.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -69,7 +69,7 @@ def _acquire(path: Path) -> int | None:
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
         except FileNotFoundError:
-            pass  # removed by who held it before
+            pass  # removed by the process that held it before
         except BlockingIOError:
             os.close(descriptor)
             return None

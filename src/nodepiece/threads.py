@@ -1,9 +1,9 @@
-"""What the threads of OpenMP do while they wait for each other: sleep, or spin.
+"""Make the threads of OpenMP sleep, not spin, while they wait for each other.
 
-GNU OpenMP, which PyTorch comes with, spins for some milliseconds by default. Beside other busy
-processes the spinning threads keep the others from their work: a step of training took seventy
-times as long. It reads OMP_WAIT_POLICY once, when it is loaded, so `import nodepiece` sets that
-variable; where PyTorch was imported before, something else is needed.
+GNU OpenMP, which PyTorch includes, spins for some milliseconds by default. Next to other busy
+processes the spinning threads block the working ones: a step of training took seventy times as
+long. It reads OMP_WAIT_POLICY once, when it is loaded, so `import nodepiece` sets that variable; if
+PyTorch was imported before, `stop_spinning` is needed.
 """
 
 import os
@@ -15,7 +15,7 @@ _was_too_late: list[bool] = []
 
 
 def prefer_sleep() -> None:
-    """Have waiting threads sleep, unless the user chose otherwise; for libraries not yet loaded."""
+    """Make waiting threads sleep, unless the user chose otherwise, in libraries not yet loaded."""
     if not any(name in os.environ for name in _CHOICES):
         os.environ["OMP_WAIT_POLICY"] = "passive"
         if "torch" in sys.modules:
@@ -23,10 +23,10 @@ def prefer_sleep() -> None:
 
 
 def stop_spinning() -> None:
-    """Have the threads of PyTorch sleep, where it was imported before nodepiece.
+    """Make the threads of PyTorch sleep, if it was imported before nodepiece.
 
-    GNU OpenMP spins for an instant only while it has more threads than there are processors. So
-    that many threads are started once, and wait for nothing ever after.
+    GNU OpenMP hardly spins while it has more threads than there are processors. So that many
+    threads are started once, and stay idle.
     """
     if not _was_too_late:
         return

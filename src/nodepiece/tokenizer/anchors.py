@@ -15,8 +15,8 @@ def select_anchors(
 ) -> IntArray:
     """Exactly `num_anchors` distinct nodes: the top by degree, then PageRank, then at random.
 
-    Each strategy skips nodes that an earlier one took and goes on with its next best; equal
-    nodes go by their id. The order of the result is the global order of anchors.
+    Each strategy skips nodes that an earlier one selected and continues with its next best; equal
+    nodes are ordered by id. The order of the result is the global order of anchors.
     """
     is_taken = np.zeros(adjacency.num_nodes, np.bool_)
     selected = []

@@ -1,4 +1,4 @@
-"""The relational context of nodes whose edges come and go."""
+"""The relational context of nodes whose edges change."""
 
 import numpy as np
 from numba import njit
@@ -13,7 +13,7 @@ from nodepiece.tokenizer.vocabulary import Vocabulary
 def context_of(
     nodes: IntArray, edges: ChangedEdges, vocabulary: Vocabulary, salts: Salts
 ) -> IntArray:
-    """The m relations of some nodes as tokens: (num_nodes, m), what `tokenize` would sample."""
+    """The m relations of some nodes as tokens, sampled as by `tokenize`: (num_nodes, m)."""
     settings = vocabulary.settings
     rows = np.full((len(nodes), settings.relations_per_node), vocabulary.num_relations, np.int32)
     _sample(
@@ -28,10 +28,10 @@ def context_of(
 
 
 def nodes_with_other_relations(edges: ChangedEdges) -> IntArray:
-    """Nodes whose set of relations is not what it was, and maybe others: ascending ids.
+    """Nodes whose set of relations changed, and possibly others: ascending ids.
 
     A relation is new to a node if it has no more edges there than were added, and gone if it has
-    none. Of most nodes a few edges tell that it is neither.
+    none. For most nodes a few edges are enough to exclude both.
     """
     kinds = edges.num_relations
     new, num_new = np.unique(_ends(edges.added, kinds), return_counts=True)

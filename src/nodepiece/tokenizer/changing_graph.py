@@ -1,4 +1,4 @@
-"""A graph that changes, by name: facts and nodes come and go, ids and pieces stay what they are."""
+"""A graph that changes, by name: facts and nodes are added and removed, ids do not change."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,23 +24,23 @@ NamedFacts = Iterable[NamedFact] | KnowledgeGraph
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A batch by ids, planned or applied, and what was left out of it."""
+    """A batch by ids, planned or applied, and the number of facts left out of it."""
 
     batch: Batch
     new_nodes: tuple[str, ...]  # names, in the order of their ids
     gone: IntArray  # (num_gone,) nodes that are removed
-    back: IntArray  # (num_back,) nodes that were removed, and are there again without facts
+    back: IntArray  # (num_back,) removed nodes that are added again without facts
     num_known: int  # facts to add that are there already
     num_absent: int  # facts to remove that are not there
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing would be different."""
+        """Whether the change has no effect."""
         parts = (self.batch.added, self.batch.removed, self.new_nodes, self.gone, self.back)
         return not any(len(part) for part in parts)
 
     def on(self, graph: KnowledgeGraph) -> KnowledgeGraph:
-        """A graph with the facts that this adds, and without those it removes."""
+        """The graph with this change applied to its facts."""
         if graph.names is None:
             raise InputError("the graph has no names; change its ChangingTokens by ids")
         names = with_nodes(graph.names, self.new_nodes)
@@ -49,7 +49,7 @@ class Change:
         return KnowledgeGraph(facts, len(names.nodes), graph.num_relations, names)
 
     def presence(self, is_present: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(num_nodes,) which nodes are there, before -> (more nodes,) after."""
+        """Which nodes are present, after the change: (num_nodes,) -> (num_nodes + new nodes,)."""
         after = with_room(is_present, len(self.new_nodes), fill=True)
         after[self.batch.added[:, ::2]] = True
         after[self.back] = True
@@ -58,12 +58,11 @@ class Change:
 
 
 class ChangingGraph:
-    """Facts by name, and the tokens of all nodes, which are those of the graph as it is now.
+    """Facts by name, and the tokens of all nodes, which are always those of the current graph.
 
-    A node keeps its id for good. One that is removed keeps it too, without edges, and comes back
-    when it is added, or with the next fact that names it. Anchors stay the vocabulary, also those
-    whose node is gone. Any number of threads may plan changes and ask what they would do, while
-    none applies one.
+    A node never changes its id. A removed node keeps it too, without edges, and returns when it is
+    added, or with the next fact that names it. Anchors stay in the vocabulary, even if their node
+    is removed. Any number of threads may plan changes and call `changed_by` while none applies one.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class ChangingGraph:
 
     @property
     def num_nodes(self) -> int:
-        """Ids in use, nodes that were removed included."""
+        """The number of ids in use, removed nodes included."""
         return self.tokens.num_nodes
 
     @property
@@ -108,9 +107,9 @@ class ChangingGraph:
         add_nodes: Sequence[str] = (),
         remove_nodes: Sequence[str] = (),
     ) -> Change:
-        """What a batch comes to. A relation that training has not seen is refused.
+        """Plan a batch by ids. A relation that training has not seen is refused.
 
-        Facts to add that are there, and facts to remove that are not, are left out and counted.
+        Facts to add that exist, and facts to remove that do not, are left out and counted.
         """
         new: dict[str, int] = {}
         added = _distinct(self._encode(add, new))
@@ -129,7 +128,7 @@ class ChangingGraph:
         return Change(batch, tuple(new), gone, back, num_known, num_absent)
 
     def apply(self, change: Change) -> TokenRows:
-        """Let a planned change happen."""
+        """Apply a planned change; returns the tokens that are new or different."""
         rows = self.tokens.apply(change.batch)  # first, as it may refuse
         for name in change.new_nodes:
             self._ids[name] = len(self._ids)
@@ -142,13 +141,13 @@ class ChangingGraph:
         return self.tokens.changed_by(change.batch)
 
     def graph(self) -> KnowledgeGraph:
-        """The facts as they are now."""
+        """The current facts."""
         names = self.names
         facts = self.tokens.adjacency.facts()
         return KnowledgeGraph(facts, self.num_nodes, len(names.relations), names)
 
     def table(self) -> TokenTable:
-        """The tokens of all nodes as they are now, for a vocabulary that has all their names."""
+        """The current tokens of all nodes, for a vocabulary that has all their names."""
         names = self.names
         vocabulary = replace(
             self.tokens.vocabulary,
@@ -160,7 +159,7 @@ class ChangingGraph:
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        """The id of every node name; made when first asked by name, as it takes its time."""
+        """The id of every node name; built at the first use, as it is slow."""
         return {name: node for node, name in enumerate(self._base.to_pylist() + self._more)}
 
     @cached_property
@@ -180,7 +179,7 @@ class ChangingGraph:
         if node is not None:
             return node
         if new is None:
-            return self.names.node_id(name)  # which says what is near
+            return self.names.node_id(name)  # its error suggests similar names
         return new.setdefault(name, self.num_nodes + len(new))
 
     def _was_removed(self, node: int) -> bool:
@@ -198,7 +197,7 @@ class ChangingGraph:
         )
 
     def _contains(self, facts: IntArray) -> NDArray[np.bool_]:
-        """Which facts are there; none of a node that is yet to come."""
+        """Whether each fact exists; a fact of a new node does not."""
         is_old = np.asarray((facts[:, ::2] < self.num_nodes).all(axis=1))
         is_old[is_old] = self.tokens.adjacency.contains(facts[is_old])
         return is_old
@@ -239,7 +238,7 @@ def without(facts: IntArray, others: IntArray) -> IntArray:
 
 
 def by_name(facts: NamedFacts) -> Iterable[NamedFact]:
-    """Facts by the names of their nodes and relations, however they are given."""
+    """Facts as triples of names, from triples or from a graph with names."""
     if not isinstance(facts, KnowledgeGraph):
         return facts
     if facts.names is None:

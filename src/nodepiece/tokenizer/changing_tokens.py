@@ -1,4 +1,4 @@
-"""The tokens of a graph that changes, by ids: always those of tokenizing it as it is now."""
+"""The tokens of a graph that changes, by ids: always those of tokenizing the current graph."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -33,23 +33,23 @@ NO_FACTS: IntArray = np.empty((0, 3), np.int32)
 class Batch:
     """Changes of a graph that are applied together."""
 
-    added: IntArray  # (num_added, 3) facts that are not there, each once
-    removed: IntArray  # (num_removed, 3) facts that are there, each once
+    added: IntArray  # (num_added, 3) new facts, each once
+    removed: IntArray  # (num_removed, 3) existing facts, each once
     num_new_nodes: int = 0  # with the next ids; `added` may name them
 
 
 class Context(NamedTuple):
-    """Relational contexts that are different."""
+    """Relational contexts that changed."""
 
     nodes: IntArray  # (num_rows,) ascending
     tokens: IntArray  # (num_rows, m)
 
 
 class ChangingTokens:
-    """Edges and tokens of all nodes, brought forward batch by batch.
+    """Edges and tokens of all nodes, updated batch by batch.
 
-    `changed_by` answers what a batch would do, `apply` does it. Both take time with the edges of
-    the nodes that change; where anchors are chosen at random, with the whole graph.
+    `changed_by` returns what a batch would change, `apply` applies it. The time of both grows with
+    the edges of the nodes that change; where anchors are random, with the whole graph.
     """
 
     def __init__(self, adjacency: Adjacency, table: TokenTable) -> None:
@@ -80,11 +80,11 @@ class ChangingTokens:
         return rows
 
     def changed_by(self, batch: Batch) -> TokenRows:
-        """What `apply` would return; nothing is written, so several threads may ask at once."""
+        """The result of `apply` without writing, so several threads may call it at once."""
         return self._consequences(batch)[2]
 
     def rows_of(self, nodes: IntArray) -> TokenRows:
-        """The tokens of some nodes as they are now."""
+        """The current tokens of some nodes."""
         rows = Rows(nodes, self.nearest.nearest[nodes], self.nearest.distance[nodes])
         return self._as_tokens(rows, self.relations[nodes])
 
@@ -93,7 +93,7 @@ class ChangingTokens:
         return tokenize_by(self.salts, self.adjacency.compact(), vocabulary)
 
     def _consequences(self, batch: Batch) -> tuple[Rows, Context, TokenRows]:
-        """What a batch does to anchors, to contexts, and to tokens."""
+        """The anchors, contexts and tokens that a batch changes."""
         with changed_edges(
             self.adjacency, batch.added, batch.removed, batch.num_new_nodes
         ) as edges:
@@ -105,7 +105,7 @@ class ChangingTokens:
         return anchors, context, self._rows(anchors, context, batch.num_new_nodes)
 
     def _changed_anchors(self, edges: ChangedEdges) -> Rows:
-        """By following the change, or, where much changes, by a search of the whole graph."""
+        """The rows of anchors that change: found from the edges, or by a new search if many are."""
         num_facts = len(edges.added) + len(edges.removed)
         if num_facts > LARGE and num_facts > LARGE_SHARE * self.adjacency.num_edges / 2:
             now = assign_anchors(edges.compact(), self.vocabulary, self.salts.anchors)
@@ -113,7 +113,7 @@ class ChangingTokens:
         return self.nearest.changed_by(edges)
 
     def _rows(self, anchors: Rows, context: Context, num_new: int) -> TokenRows:
-        """The rows that differ in anchors or context, and those of new nodes in any case."""
+        """The rows that differ in anchors or context, and the rows of all new nodes."""
         new = np.arange(self.num_nodes, self.num_nodes + num_new, dtype=np.int32)
         visible = anchors.nodes if self._shows_distances else self._with_other_anchors(anchors)
         nodes = np.unique(np.concatenate([visible, context.nodes, new]))
@@ -129,7 +129,7 @@ class ChangingTokens:
         return self._held(self.relations, nodes, self.vocabulary.padding)
 
     def _held(self, table: NDArray[ScalarT], nodes: IntArray, nothing: int) -> NDArray[ScalarT]:
-        """Copies of the rows of some nodes; those that are yet to come have nothing in theirs."""
+        """Copies of the rows of some nodes; rows of new nodes are filled with `nothing`."""
         rows = table.take(nodes, axis=0, mode="clip")
         rows[nodes >= self.num_nodes] = nothing
         return rows
@@ -139,7 +139,7 @@ class ChangingTokens:
         return self.vocabulary.settings.distances
 
     def _with_other_anchors(self, rows: Rows) -> IntArray:
-        """Where distances are forgotten, a row that differs in nothing else is the same."""
+        """The nodes whose anchors differ, for tables without distances."""
         before = self._held(self.nearest.nearest, rows.nodes, UNREACHED)
         differs = (rows.nearest != before).any(axis=1)
         return rows.nodes[differs]

@@ -29,7 +29,7 @@ class RelationSets:
         return int(self.values.min(initial=0)), int(self.values.max(initial=0))
 
     def check(self, num_relations: int) -> None:
-        """Refuse relations that there are not, which a damaged file may name."""
+        """Refuse relation ids outside the graph, which a damaged file may contain."""
         low, high = self.limits
         if len(self.values) and not 0 <= low <= high < num_relations:
             wrong = low if low < 0 else high
@@ -47,15 +47,15 @@ class RelationSets:
         """m distinct relations of every node without replacement: (num_nodes, m).
 
         `padding` fills the end of rows of nodes with fewer than m. A node keeps the m relations
-        with the smallest hashes, which is a uniform sample and the same for any thread count;
-        in the order of these hashes, where it is not to be ascending.
+        with the smallest hashes, which is a uniform sample and the same for any thread count. They
+        are ascending, or in the order of these hashes.
         """
         return self.sample_by(draw_salt(rng), m, padding, ascending=ascending)
 
     def sample_by(
         self, salt: np.uint64, m: int, padding: int, *, ascending: bool = True
     ) -> IntArray:
-        """The sample that belongs to a salt, for who wants to draw it again."""
+        """The sample for a given salt, so that it can be repeated."""
         chunks = balanced_chunks(np.diff(self.offsets))
         return _sample(self.offsets, self.values, chunks, m, padding, salt, ascending)
 

@@ -1,4 +1,4 @@
-"""Token tables by name, for other programs: Parquet."""
+"""Export of token tables by name to Parquet."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,8 +29,8 @@ def export_tokens(table: TokenTable, path: str | Path) -> None:
     """Write one row for each node, in the order of ids: its name and its pieces by name.
 
     Lists hold pieces only: [PAD] is left out, and a [DISCONNECTED] node has no anchors and no
-    distances (it keeps its relations). `distances` goes along with `anchors`, nearest first; it
-    is null where the vocabulary was made without distances. The file appears when it is whole.
+    distances (it keeps its relations). `distances` corresponds to `anchors`, nearest first; it
+    is null where the vocabulary was made without distances. The file is written atomically.
     """
     table.check()
     check_parquet(Path(path))

@@ -1,4 +1,4 @@
-"""Anchors chosen at random, while edges come and go."""
+"""Anchors chosen at random, in a graph that changes."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from nodepiece.tokenizer.vocabulary import Vocabulary
 
 
 class RandomTable:
-    """In place of a NearestTable where a node has k anchors at random.
+    """The counterpart of NearestTable where a node has k random anchors.
 
-    They stay the same, but any of their distances may change: all are computed again each time.
+    The anchors do not change, but any of their distances may: all are computed again each time.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class RandomTable:
 
 
 def rows_that_differ(now: tuple[IntArray, Distances], before: tuple[IntArray, Distances]) -> Rows:
-    """What is not as before, of sources and distances; what came before may be longer or shorter.
+    """The rows of sources and distances that changed; `before` may be longer or shorter.
 
-    Rows that it lacks held nothing.
+    Rows missing from `before` count as empty.
     """
     nearest, distance = now
     num_both = min(len(nearest), len(before[0]))

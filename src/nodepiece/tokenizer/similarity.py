@@ -1,4 +1,4 @@
-"""Which nodes look alike: the pieces that they have in common."""
+"""Similarity of nodes: the pieces that they have in common."""
 
 import numpy as np
 
@@ -9,24 +9,24 @@ from nodepiece.tokenizer.tokens import TokenTable
 
 
 def count_sharing(table: TokenTable) -> int:
-    """How many nodes are written with exactly the pieces of some other node."""
+    """The number of nodes with exactly the same pieces as some other node."""
     hashes = row_hashes(table, use_distances=True, use_relations=True)
     _, counts = np.unique(hashes, return_counts=True)
     return int(counts[counts > 1].sum())
 
 
 def nodes_sharing(table: TokenTable, node: int) -> list[int]:
-    """The other nodes that are written with exactly the pieces of `node`."""
+    """The other nodes with exactly the same pieces as `node`."""
     hashes = row_hashes(table, use_distances=True, use_relations=True)
     same = np.flatnonzero(hashes == hashes[node])
     return [int(other) for other in same if other != node]
 
 
 def shared_pieces(table: TokenTable, node: int) -> IntArray:
-    """How many pieces every node has in common with `node`: (num_nodes,).
+    """The number of pieces that every node has in common with `node`: (num_nodes,).
 
-    An anchor is the same piece only at the same distance; [PAD] and [DISCONNECTED] are nothing to
-    have in common. Slot by slot, so that memory is a few words a node.
+    An anchor is the same piece only at the same distance; [PAD] and [DISCONNECTED] do not count.
+    Computed slot by slot, so that memory is a few words a node.
     """
     table.check()
     is_anchor = table.anchors[node] < table.vocabulary.num_anchors
@@ -41,5 +41,5 @@ def shared_pieces(table: TokenTable, node: int) -> IntArray:
 
 
 def anchors_at(anchors: IntArray, distances: Distances) -> LongArray:
-    """One number for an anchor and its distance, which is an int16 from -1 on."""
+    """One number for each pair of an anchor and its distance, an int16 of at least -1."""
     return (anchors.astype(np.int64) << 16) + distances + 1

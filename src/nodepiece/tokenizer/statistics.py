@@ -1,4 +1,4 @@
-"""What a token table is like: distances, shared hashes, use of anchors, memory saved."""
+"""Statistics of a token table: distances, shared hashes, use of anchors, memory saved."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -38,7 +38,7 @@ class TokenStatistics:
 
     @property
     def num_top_anchors(self) -> int:
-        """How many anchors are 1 % of them, one at least."""
+        """The number of anchors in the top 1 %, at least one."""
         return one_percent(self.num_anchors)
 
     def to_json(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class MemoryComparison:
 
 
 def describe_tokens(table: TokenTable) -> TokenStatistics:
-    """One pass over the table for each line; memory a few words a node."""
+    """The statistics of a table, in a few passes over it; memory is a few words a node."""
     table.check()
     vocabulary, distances = table.vocabulary, table.distances
     per_node = (table.anchors < vocabulary.num_anchors).sum(axis=1)
@@ -100,14 +100,14 @@ def one_percent(number: int) -> int:
 
 
 def mean_hops(by_hops: LongArray) -> float | None:
-    """The mean of distances 0, 1, 2, ... that occur so often each."""
+    """The mean distance; `by_hops` has the number of distances 0, 1, 2, ..."""
     total = by_hops.sum()
     return float((by_hops * np.arange(len(by_hops))).sum() / total) if total else None
 
 
 @njit(cache=True)
 def count_values(table, size):  # type: ignore[no-untyped-def]
-    """How often each of 0, ..., size - 1 stands in a table of any shape: (size,)."""
+    """The number of occurrences of 0, ..., size - 1 in a table of any shape: (size,)."""
     counts = np.zeros(size, np.int64)
     for value in table.flat:
         if 0 <= value < size:
@@ -127,7 +127,7 @@ def compare_memory(table: TokenTable, dim: int) -> MemoryComparison:
 
 
 def count_distinct(table: TokenTable, *, use_distances: bool, use_relations: bool) -> int:
-    """How many different hashes there are, each taken as a set: order is no difference."""
+    """The number of different hashes, compared as sets, regardless of order."""
     hashes = row_hashes(table, use_distances=use_distances, use_relations=use_relations)
     hashes.sort()  # np.unique takes some 15 times as long
     return int((hashes[1:] != hashes[:-1]).sum()) + min(1, len(hashes))

@@ -6,8 +6,8 @@
     FOLDER/tokens/                anchors, distances, relations, relation_sets_{offsets,values}.npy,
                                   and salts.npy: what was random, to follow a changing graph
 
-Nothing in it depends on the time or the machine: the same graph, settings and seed give the same
-bytes.
+The bytes do not depend on the time or the machine: the same graph, settings and seed give the same
+files.
 """
 
 import json
@@ -47,7 +47,7 @@ def save_vocabulary(vocabulary: Vocabulary, folder: str | Path) -> None:
 
 
 def save_tokens(table: TokenTable, folder: str | Path) -> None:
-    """Write a vocabulary and the tokens of all nodes; an earlier one is replaced whole."""
+    """Write a vocabulary and the tokens of all nodes; an earlier one is replaced atomically."""
     with atomic_folder(Path(folder), marker=HEADER) as partial:
         write_vocabulary(table.vocabulary, partial)
         write_tokens(table, partial)
@@ -83,7 +83,7 @@ def write_tokens(table: TokenTable, folder: Path) -> None:
 
 
 def load_vocabulary(folder: str | Path, *, graph: KnowledgeGraph | None = None) -> Vocabulary:
-    """Read a vocabulary; given a graph, refuse one that was made for other names."""
+    """Read a vocabulary; if a graph is given, refuse a vocabulary of other names."""
     path = Path(folder)
     return read_whole(path, lambda: _read_vocabulary(path, graph))
 
@@ -109,7 +109,7 @@ def _read_vocabulary(folder: Path, graph: KnowledgeGraph | None) -> Vocabulary:
 
 
 def load_tokens(folder: str | Path, *, graph: KnowledgeGraph | None = None) -> TokenTable:
-    """Read a vocabulary and its token table; the arrays stay on disk until they are touched."""
+    """Read a vocabulary and its token table; arrays are mapped, and read on access."""
     path = Path(folder)
     return read_whole(path, lambda: _read_tokens(path, graph))
 

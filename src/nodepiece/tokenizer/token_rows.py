@@ -21,7 +21,7 @@ class TokenRows(NamedTuple):
     def put_over(
         self, anchors: IntArray, distances: Distances, relations: IntArray, num_nodes: int
     ) -> "TokenRows":
-        """A table of all nodes with these rows in it; those that are longer than it are new."""
+        """A table of all nodes with these rows replaced, and rows of new nodes appended."""
         return TokenRows(
             np.arange(num_nodes, dtype=np.int32),
             _put_over(anchors, self.nodes, self.anchors, num_nodes),
@@ -31,7 +31,7 @@ class TokenRows(NamedTuple):
 
 
 def latest(rows: Sequence[TokenRows]) -> TokenRows:
-    """One row for each node: of several, the last one. At least one part must be given."""
+    """One row for each node, the last one given. At least one part must be given."""
     nodes = np.concatenate([part.nodes for part in rows])
     distinct, from_end = np.unique(nodes[::-1], return_index=True)
     last = len(nodes) - 1 - from_end

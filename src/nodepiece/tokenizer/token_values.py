@@ -1,4 +1,4 @@
-"""Whether values of a token table may be used as indices: a damaged file may hold any number."""
+"""Checks that values of a token table are valid indices: a damaged file may hold any number."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ BLOCK = 2**16  # values compared at a time, so that they stay in the cache
 def fault_in(
     vocabulary: Vocabulary, anchors: IntArray, distances: Distances, relations: IntArray
 ) -> str | None:
-    """A value that no tokenization gives, in words; None where there is none.
+    """A description of an invalid value in a token table; None if all are valid.
 
     anchors, distances: (num_rows, k); relations: (num_rows, m). Plain NumPy, as loading a
     compiled kernel would take longer than the check.

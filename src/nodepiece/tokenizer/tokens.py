@@ -21,12 +21,12 @@ from nodepiece.tokenizer.context import RelationSets, relation_sets
 from nodepiece.tokenizer.token_values import fault_in
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
-NO_DISTANCE = UNREACHED  # beside [PAD], [DISCONNECTED], and beside all in the ablation without
+NO_DISTANCE = UNREACHED  # of [PAD] and [DISCONNECTED], and of all in the ablation without distances
 
 
 @dataclass(frozen=True)
 class Salts:
-    """All that is random in a tokenization: with the same salts it can be done again."""
+    """All randomness of a tokenization: with the same salts it can be repeated."""
 
     relations: np.uint64  # which m relations a node keeps
     anchors: np.uint64  # which equidistant anchors it keeps, or which k at random
@@ -44,8 +44,8 @@ class TokenTable:
     anchors: IntArray  # (num_nodes, k) token ids
     distances: Distances  # (num_nodes, k) hops, NO_DISTANCE where there is no anchor
     relations: IntArray  # (num_nodes, m) token ids in `relation_order`, [PAD] last
-    relation_sets: RelationSets  # what `relations` was sampled from
-    salts: Salts | None = None  # None: not known, and the table cannot follow a changing graph
+    relation_sets: RelationSets  # all relations, from which `relations` was sampled
+    salts: Salts | None = None  # None: not known, so the table cannot follow a changing graph
 
     def __post_init__(self) -> None:
         for field in ("anchors", "distances", "relations"):
@@ -53,7 +53,7 @@ class TokenTable:
 
     @cached_property
     def fault(self) -> str | None:
-        """A value that no tokenization gives, in words; None where there is none."""
+        """A description of an invalid value in the table; None if all are valid."""
         return fault_in(self.vocabulary, self.anchors, self.distances, self.relations)
 
     def check(self) -> None:
@@ -101,7 +101,7 @@ def tokenize(
 
 
 def tokenize_by(salts: Salts, adjacency: Adjacency, vocabulary: Vocabulary) -> TokenTable:
-    """The table that belongs to these salts."""
+    """Tokenize with these salts."""
     settings = vocabulary.settings
     sets = relation_sets(adjacency)
     relations = sets.sample_by(
@@ -136,16 +136,14 @@ def assign_anchors(
 
 
 def held_anchors(table: TokenTable, adjacency: Adjacency) -> tuple[IntArray, Distances]:
-    """What `assign_anchors` gave for a table: positions of anchors and their true distances.
+    """The result of `assign_anchors` for a table: positions of anchors and their true distances.
 
-    They are searched again where the table was made to forget the distances.
+    They are computed again where the table does not store distances.
     """
     vocabulary = table.vocabulary
     if not vocabulary.settings.distances:
         if table.salts is None:
-            raise InputError(
-                "the table has forgotten its distances and what was random; tokenize again"
-            )
+            raise InputError("the table has neither distances nor salts; tokenize again")
         return assign_anchors(adjacency, vocabulary, table.salts.anchors)
     anchors = np.asarray(table.anchors)
     nearest = np.where(anchors < vocabulary.num_anchors, anchors, np.int32(UNREACHED))

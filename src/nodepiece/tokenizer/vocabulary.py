@@ -21,7 +21,7 @@ DISCONNECTED_NAME = "[DISCONNECTED]"
 class Vocabulary:
     """All node pieces. Token ids run: anchors, relations, PADDING, DISCONNECTED.
 
-    A vocabulary belongs to the names it was made for: ids mean nothing elsewhere.
+    A vocabulary belongs to the names of one graph: its ids have no meaning for other graphs.
     """
 
     anchors: IntArray  # (num_anchors,) distinct node ids, in the global order of anchors
@@ -40,21 +40,21 @@ class Vocabulary:
 
     @property
     def padding(self) -> int:
-        """Fills a relational context of fewer than m relations, or fewer than k anchors."""
+        """The token that fills up fewer than m relations or fewer than k anchors."""
         return self.num_anchors + self.num_relations
 
     @property
     def disconnected(self) -> int:
-        """Stands in place of the anchors of a node that reaches none."""
+        """The token in place of the anchors of a node that reaches none."""
         return self.padding + 1
 
     def __len__(self) -> int:
         return self.padding + 2
 
     def anchor_tokens(self, nearest: IntArray) -> IntArray:
-        """Positions of anchors in their global order, UNREACHED where there is none -> tokens.
+        """The tokens of anchors, given by positions in the global order or UNREACHED.
 
-        (num_rows, k) twice. The positions are written over, as there are many.
+        (num_rows, k) -> (num_rows, k). The positions are overwritten, to save memory.
         """
         is_missing = nearest == UNREACHED
         nearest[is_missing] = self.padding
@@ -68,7 +68,7 @@ class Vocabulary:
         return str(node) if self.names is None else self.names.node(node)
 
     def token_name(self, token: int) -> str:
-        """The piece in the user's words: a node's name, a relation's, [PAD] or [DISCONNECTED]."""
+        """The name of a piece: of a node or a relation, or [PAD] or [DISCONNECTED]."""
         if token < self.num_anchors:
             return self.node_name(int(self.anchors[token]))
         if token >= self.padding:
@@ -77,7 +77,7 @@ class Vocabulary:
         return str(relation) if self.names is None else self.names.relation(relation)
 
     def check_fits(self, graph: KnowledgeGraph) -> None:
-        """Refuse a graph whose nodes and relations are not the ones this vocabulary knows."""
+        """Refuse a graph whose nodes or relations differ from those of this vocabulary."""
         if graph.fingerprint != self.fingerprint:
             raise InputError(
                 f"this vocabulary was made for another graph ({self.num_nodes:,} nodes, "
