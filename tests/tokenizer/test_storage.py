@@ -382,3 +382,12 @@ def test_what_was_random_is_kept_and_a_table_without_it_loads_too(saved: Path) -
     assert_same(table, again)
     (saved / "tokens" / "salts.npy").unlink()
     assert load_tokens(saved).salts is None
+
+
+@pytest.mark.parametrize("number", [-2, 2, 2**70])
+def test_a_header_with_another_number_of_relations_is_refused(saved: Path, number: int) -> None:
+    header = json.loads((saved / "vocabulary.json").read_text())
+    assert header["num_relations"] not in (2, 2**70)
+    (saved / "vocabulary.json").write_text(json.dumps(header | {"num_relations": number}))
+    with pytest.raises(InputError, match="it says"):
+        load_vocabulary(saved)

@@ -29,6 +29,7 @@ from nodepiece.tokenizer.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
 HEADER = "vocabulary.json"
+MOST_RELATIONS = 2**31  # token ids are int32
 HEADER_FIELDS = {
     "format_version": int,
     "fingerprint": str,
@@ -103,6 +104,11 @@ def _read_vocabulary(folder: Path, graph: KnowledgeGraph | None) -> Vocabulary:
     )
     if vocabulary.names is not None and vocabulary.names.fingerprint != vocabulary.fingerprint:
         raise damaged(folder / "names", "the names are not those the vocabulary was made for")
+    if not 0 <= vocabulary.num_relations < MOST_RELATIONS or (
+        vocabulary.names is not None
+        and vocabulary.num_relations != 2 * len(vocabulary.names.relations)
+    ):
+        raise damaged(folder / HEADER, f"it says {vocabulary.num_relations:,} relations")
     if graph is not None:
         vocabulary.check_fits(graph)
     return vocabulary
