@@ -1,5 +1,7 @@
 """Writing that leaves the old or the new, and never a part of either."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -318,3 +320,16 @@ def test_a_file_can_be_read_by_whom_other_files_can(tmp_path: Path) -> None:
 def test_parquet_is_not_written_under_the_name_of_something_else(name: str) -> None:
     with pytest.raises(InputError, match=r"give it a name that ends in \.parquet"):
         check_parquet(Path(name))
+
+
+def test_a_file_system_that_cannot_lock_is_written_to_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(descriptor: int, kind: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with atomic_folder(tmp_path / "folder", marker="file") as folder:
+        (folder / "file").write_text("content")
+    assert (tmp_path / "folder" / "file").read_text() == "content"
+    assert "cannot lock files" in caplog.text

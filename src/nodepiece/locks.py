@@ -5,13 +5,17 @@ the process ends for any reason. The file is empty; one that a killed process le
 the next writer, and removed when that is done.
 """
 
+import errno
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from nodepiece.errors import InputError
+
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # file systems that cannot lock
 
 
 @contextmanager
@@ -43,12 +47,28 @@ def is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not try_lock(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
-    return False
+
+
+def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Whether the file is locked now; False if another process holds its lock.
+
+    Where the file system cannot lock, this is logged, and the file counts as locked: a user who
+    runs one writer at a time can write there.
+    """
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        logging.getLogger(__name__).warning(
+            "this file system cannot lock files: run one writer at a time (%s)", error
+        )
+    return True
 
 
 def lock_file(target: Path) -> Path:
@@ -65,14 +85,13 @@ def _acquire(path: Path) -> int | None:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not try_lock(descriptor):
+                os.close(descriptor)
+                return None
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
         except FileNotFoundError:
             pass  # removed by the process that held it before
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
         except BaseException:
             os.close(descriptor)
             raise

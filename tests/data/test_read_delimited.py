@@ -220,3 +220,17 @@ def test_one_column_cannot_be_head_and_tail(tmp_path: Path) -> None:
 def test_unclear_columns_under_a_header_are_listed(tmp_path: Path) -> None:
     path = written(tmp_path, "w\tx\ty\tz\n1\t2\t3\t4\n")
     assert "among 'w', 'x', 'y', 'z'" in complaint(path, ReadOptions(header=True))
+
+
+@pytest.mark.parametrize("header", ["", "head, relation, tail\n"])
+def test_a_blank_behind_every_comma_is_no_part_of_a_name(tmp_path: Path, header: str) -> None:
+    (tmp_path / "graph.csv").write_text(f"{header}n0, likes, n1\nn1, likes, n2\n")
+    graph = read_graph(tmp_path / "graph.csv")
+    assert graph.names is not None
+    assert graph.names.nodes.to_pylist() == ["n0", "n1", "n2"]
+
+
+def test_a_blank_before_a_quote_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "graph.csv").write_text('"n0", "likes", "n1"\n"n1", "likes", "n2"\n')
+    with pytest.raises(InputError, match="a blank stands between a delimiter and a quote"):
+        read_graph(tmp_path / "graph.csv")

@@ -4,6 +4,7 @@ import multiprocessing
 import pickle
 import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -78,8 +79,8 @@ def test_supposing_facts_writes_to_no_array_of_the_run(run: LinkRun) -> None:
     for facts in suppositions(8):
         supposed = run.with_facts(facts)
         torch.testing.assert_close(supposed.vectors, fresh_vectors(supposed))
-    for array, copy in zip(arrays, before, strict=True):
-        np.testing.assert_array_equal(array, copy)
+    for array, as_before in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, as_before)
 
 
 def test_who_reads_while_another_updates_sees_the_old_or_the_new_state(run: LinkRun) -> None:
@@ -200,3 +201,11 @@ def test_a_process_forked_before_any_run_was_used_opens_its_own(
 ) -> None:
     monkeypatch.setattr(forked, "_process", forked.Process(parent_layer="omp"))
     forked.refuse_after_fork()
+
+
+def test_a_copy_takes_assumed_facts_after_the_original_was_updated(run: LinkRun) -> None:
+    other = copy(run)
+    update_run(run, add=[("other", "lives in", "town 2")])
+    supposed = other.with_facts([("new", "lives in", "town 1")])
+    assert ("other", "lives in", "town 2") not in facts_of(supposed)
+    torch.testing.assert_close(supposed.vectors, fresh_vectors(supposed))

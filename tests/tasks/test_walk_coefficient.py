@@ -85,7 +85,7 @@ def test_the_weight_that_is_best_in_validation_is_kept_and_written_down(
     assert [float(key) for key in table] == sorted([*COEFFICIENTS, 2.5])
     assert table[f"{chosen:g}"] == max(table.values())
     assert len(set(table.values())) > 1  # there was something to choose
-    assert any(sentence.startswith(f"walks count {chosen:g} times: valid") for sentence in said)
+    assert any(sentence.startswith(f"coefficient of walks {chosen:g}: valid") for sentence in said)
 
     assert opened.evaluate("test").scores["mrr"] == metrics["mrr"]
     assert metrics["valid"]["mrr"] == max(table.values())

@@ -76,9 +76,11 @@ def find_layout(
         ) from error
     if not cells:
         raise InputError(f"{file.label} has only blank lines; it should state facts, one a line")
+    blanks = follows_a_blank(lines, delimiter, file.label, is_quoted=quoted)
+    cells = [cell.strip(" ") for cell in cells] if blanks else cells
     is_header = has_header(cells, readable(rows), options, f"{file.label} line {number:,}")
     if not is_header and options.chosen is None:
-        layout = TextLayout(delimiter, 3, (0, 1, 2), header_line=0, is_quoted=quoted)
+        layout = TextLayout(delimiter, 3, (0, 1, 2), 0, is_quoted=quoted, has_blanks=blanks)
         if len(cells) != 3:
             complaint = wrong_number_of_columns(cells, layout)
             raise InputError(f"{file.label} line {number:,}: {complaint}")
@@ -91,7 +93,24 @@ def find_layout(
     at = choose_columns(cells, options.chosen, file.label, by_position=True)
     names: Columns = (cells[at[0]], cells[at[1]], cells[at[2]]) if is_header else at
     header_line = number if is_header else 0
-    return TextLayout(delimiter, len(cells), at, header_line, is_quoted=quoted), names
+    layout = TextLayout(delimiter, len(cells), at, header_line, quoted, has_blanks=blanks)
+    return layout, names
+
+
+def follows_a_blank(lines: list[str], delimiter: str, label: str, *, is_quoted: bool) -> bool:
+    """Whether a blank stands behind every comma or semicolon of the first lines."""
+    if delimiter in ("\t", BLANKS):
+        return False
+    rows = readable(split_rows(lines, delimiter, is_quoted=is_quoted))
+    later = [cell for _, cells in rows for cell in cells[1:]]
+    if not later or not all(cell.startswith(" ") for cell in later):
+        return False
+    if is_quoted and any(cell.startswith(' "') for cell in later):
+        raise InputError(
+            f"{label}: a blank stands between a delimiter and a quote, and makes the quote part of "
+            f'the name; remove these blanks, as in "a"{delimiter}"b"{delimiter}"c"'
+        )
+    return True
 
 
 def readable(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
@@ -148,6 +167,8 @@ def checked_blocks(file: InputFile, layout: TextLayout) -> Iterator[Block]:
         for batch in parsed_batches(file, layout):
             num_rows += len(batch)
             columns = [batch.column(position) for position in range(3)]
+            if layout.has_blanks:
+                columns = [pc.utf8_trim(column, characters=" ") for column in columns]
             if any(has_empty(column) for column in columns):
                 raise malformed_line(file, layout, None)
             yield Block(*columns)

@@ -26,6 +26,7 @@ class TextLayout:
     positions: Positions
     header_line: int  # its number, counted from 1; 0: there is none
     is_quoted: bool  # as in CSV; otherwise a quote is a letter like any other
+    has_blanks: bool = False  # a blank follows every delimiter, and is no part of the cell
 
     @property
     def words(self) -> str:

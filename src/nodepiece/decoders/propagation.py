@@ -24,11 +24,12 @@ class PropagationSettings:
     """The size of the network that scores nodes by the paths to them."""
 
     layers: int = 0  # the longest paths; 0: no propagation
-    dim: int = 32  # of the state that a node has for a query
+    dim: int = 32  # of the state that a node has for a query; a power of 2
     rank: int = 12  # of the map from a query relation to the relation vectors of a layer
-    dropout: float = 0.0  # on what a layer adds to a state, in [0, 1)
 
     def __post_init__(self) -> None:
+        if self.dim & (self.dim - 1):
+            raise InputError(f"propagation.dim must be a power of 2, got {self.dim}")
         if self.layers < 0 or self.dim < 1 or self.rank < 1:
             raise InputError(
                 "propagation.layers must be 0 or more, dim and rank 1 or more, got "

@@ -11,7 +11,6 @@ state it opened, and one that opens it gets the latest. At times the batches are
 new base; a reader that misses a file because of this tries again.
 """
 
-import fcntl
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +35,7 @@ from nodepiece.inference.graph_update import (
     write_batch,
 )
 from nodepiece.inference.stored_values import check_base, check_batch
-from nodepiece.locks import has_writer
+from nodepiece.locks import has_writer, try_lock
 from nodepiece.tokenizer.storage import HEADER, load_tokens, write_tokens, write_vocabulary
 from nodepiece.tokenizer.tokens import TokenTable
 
@@ -154,12 +153,8 @@ def write_lock(run: Path) -> Iterator[None]:
     if (folder / "lock").is_dir():
         raise InputError(f"{folder / 'lock'} is a folder, where a file is expected; remove it")
     with (folder / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise InputError(
-                f"another update of {run} is under way; try again when it is done"
-            ) from error
+        if not try_lock(file.fileno()):
+            raise InputError(f"another update of {run} is under way; try again when it is done")
         if has_writer(run):  # training checks for the lock above once it holds its own
             raise InputError(
                 f"{run} is being trained, and an update might be lost; try again when that is done"

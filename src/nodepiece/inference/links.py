@@ -131,6 +131,8 @@ class LinkRun(FactRun):
                 supposed = supposed or base.apart().with_facts(snapshot.facts + named)
             else:  # an update may take the graph before it can be read: use the next snapshot
                 supposed = snapshot.with_facts(named)
+                if supposed is None and self.snapshot is snapshot:  # a copy has no next one
+                    supposed = snapshot.apart().with_facts(named)
         other = copy(self)
         other._snapshot = supposed
         return other

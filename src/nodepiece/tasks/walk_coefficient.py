@@ -30,7 +30,7 @@ def choose_walk_coefficient(
     if walks is None or not isinstance(walks.coefficient, Tensor):
         return {}
     tried = sorted({*COEFFICIENTS, settings.coefficient})
-    log(f"choosing how much walks count: {len(tried)} validations")
+    log(f"choosing the coefficient of walks: {len(tried)} validations")
     scores: dict[float, float] = {}
     for coefficient in tried:
         walks.coefficient.fill_(coefficient)
@@ -42,9 +42,8 @@ def choose_walk_coefficient(
     walks.coefficient.fill_(best)
     current_processes().broadcast([walks.coefficient])  # who may differ in the last digit
     log(
-        f"walks count {best:g} times: validation {metric} {scores[best]:.4f}; "
-        f"{settings.coefficient:g} times: {scores[settings.coefficient]:.4f}; "
-        f"vectors alone: {scores[0]:.4f}"
+        f"coefficient of walks {best:g}: validation {metric} {scores[best]:.4f}; "
+        f"without walks {scores[0]:.4f}"
     )
     return {
         "walk_coefficient": best,
