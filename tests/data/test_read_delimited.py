@@ -234,3 +234,10 @@ def test_a_blank_before_a_quote_is_refused(tmp_path: Path) -> None:
     (tmp_path / "graph.csv").write_text('"n0", "likes", "n1"\n"n1", "likes", "n2"\n')
     with pytest.raises(InputError, match="a blank stands between a delimiter and a quote"):
         read_graph(tmp_path / "graph.csv")
+
+
+def test_a_fourth_column_in_every_line_asks_which_three_are_meant(tmp_path: Path) -> None:
+    (tmp_path / "graph.tsv").write_text("a\tr\tb\t0.5\nb\tr\tc\t0.7\n")
+    with pytest.raises(InputError, match=r"every line has 4 columns .* --columns 0,1,2$"):
+        read_graph(tmp_path / "graph.tsv")
+    assert read_graph(tmp_path / "graph.tsv", columns="0,1,2").num_triples == 2

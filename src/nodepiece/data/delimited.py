@@ -21,6 +21,7 @@ from nodepiece.data.malformed import (
     TextLayout,
     malformed_line,
     refuse_open_quote,
+    shown,
     split_rows,
     wrong_number_of_columns,
 )
@@ -81,6 +82,18 @@ def find_layout(
     is_header = has_header(cells, readable(rows), options, f"{file.label} line {number:,}")
     if not is_header and options.chosen is None:
         layout = TextLayout(delimiter, 3, (0, 1, 2), 0, is_quoted=quoted, has_blanks=blanks)
+        if (
+            len(cells) > 3
+            and len(lines) > 1
+            and all(
+                len(row) == len(cells) for _, row in split_rows(lines, delimiter, is_quoted=quoted)
+            )
+        ):
+            raise InputError(
+                f"{file.label}: every line has {len(cells)} columns separated by {layout.words}, "
+                f"as in {shown(delimiter.join(cells))}; say which are head, relation and tail, "
+                "such as --columns 0,1,2"
+            )
         if len(cells) != 3:
             complaint = wrong_number_of_columns(cells, layout)
             raise InputError(f"{file.label} line {number:,}: {complaint}")
