@@ -82,11 +82,11 @@ def open_updates(run: Path, model_hash: str) -> StoredState:
     """The latest state of an updated run. `model_hash`: that of the weights it must belong to."""
     folder = run / UPDATES_FOLDER
     for _ in range(ATTEMPTS):
-        snapshot_number = max(_snapshots(folder))
+        snapshot_number = max(_snapshots(folder), default=0)
         try:
             return _open(folder, snapshot_number, model_hash)
         except Exception as error:  # a damaged header may raise anything that a parser can
-            if snapshot_number != max(_snapshots(folder)):
+            if snapshot_number != max(_snapshots(folder), default=0):
                 continue  # it was compacted meanwhile
             if isinstance(error, InputError) and str(folder) in str(error):
                 raise

@@ -50,8 +50,9 @@ class LinkRun(FactRun):
 
     def refresh(self) -> None:
         """Reload the state on disk, with updates of other processes."""
-        self.opened.files.check()
-        self._snapshot = self.snapshot_on_disk()
+        snapshot = self.snapshot_on_disk()
+        self.opened.files.check()  # after reading: what was read is of this run, or it is refused
+        self._snapshot = snapshot
 
     def snapshot_on_disk(self, slot: GraphSlot | None = None) -> Snapshot:
         """The latest state on disk. slot: already has the graph of that state."""
