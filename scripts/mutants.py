@@ -3,10 +3,8 @@
 python -m scripts.mutants --seed 0 --number 60        # or: make mutants
 
 Of every package a random sample of places is taken, with one random fault at each. The tests of a
-fault are the test files that import its module, those of its package if there are such. Each fault
-has a process of its own, forked from one that has loaded PyTorch and Numba, and not nodepiece.
-Compiled code is cached by the file it is in and not by what it calls, so a fault in a file with
-compiled functions, or in one that these import, starts with an empty cache.
+fault are the test files that import its module, those of its package if there are such. They run on
+the source as it is first: what fails there is listed and left out.
 """
 
 import argparse
@@ -14,10 +12,10 @@ import json
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from importlib import import_module
 from math import sqrt
 from pathlib import Path
 
+from scripts.mutant_processes import Start, TestProcess, make_tree, side_by_side
 from scripts.mutations import Mutation, mutations
 
 ROOT = Path(__file__).parents[1]
@@ -38,8 +37,6 @@ GROUPS = {
     "inference": "inference/*.py",
 }
 CPU_SECONDS, WALL_SECONDS = 150, 1500  # after which a fault counts as found: a loop without end
-OPTIONS = ("-x", "-q", "-m", "not gpu and not data", "--hypothesis-seed=0", "--tb=line")
-QUIET = ("-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist")
 
 
 @dataclass(frozen=True)
@@ -109,113 +106,88 @@ def reaches_compiled_code(path: Path) -> bool:
     )
 
 
-def make_tree(folder: Path) -> None:
-    """A copy of what tests need, for one process to plant faults into."""
-    ignore = shutil.ignore_patterns("*.egg-info")
-    shutil.copytree(ROOT / "src", folder / "src", ignore=ignore)  # with what is compiled
-    for name in ("tests", "benchmarks", "examples", "scripts", "docs", "results", "pyproject.toml"):
-        (folder / name).symlink_to(ROOT / name)
+def plant(mutation: Mutation, tests: list[str], cpu_seconds: int) -> Start:
+    """The tests of a fault, for a tree that gets it."""
+
+    def start(tree: Path) -> TestProcess:
+        place = tree / mutation.path.relative_to(ROOT)
+        place.write_text(mutation.mutated_source(), encoding="utf-8")
+        return TestProcess(
+            tree,
+            ("-x", *tests),
+            tree / "log.txt",
+            cpu_seconds=cpu_seconds,
+            compile_again=reaches_compiled_code(mutation.path),
+        )
+
+    return start
 
 
-def run_tests(
-    tree: Path, tests: list[str], *, seconds: int, compile_again: bool, log: Path
-) -> None:
-    """In a forked process: run pytest and end with its exit status."""
-    import numba
-    import pytest
-
-    os.setsid()
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-    output = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.chdir(tree)
-    os.environ["PYTHONPATH"] = str(tree / "src")
-    if compile_again:
-        os.environ["NUMBA_CACHE_DIR"] = str(tree / "compiled")
-        numba.config.reload_config()  # type: ignore[no-untyped-call]
-    sys.path[:0] = [str(tree / "src"), str(tree)]
-    sys.dont_write_bytecode = True
-    status = 99
-    try:
-        status = int(pytest.main([*OPTIONS, *QUIET, *tests]))
-    finally:
-        os._exit(status)
+def take_out(mutation: Mutation, tree: Path) -> None:
+    """Put the source back as it was, with its time, by which compiled code is found again."""
+    shutil.copy2(mutation.path, tree / mutation.path.relative_to(ROOT))
+    for name in ("compiled", ".hypothesis"):
+        shutil.rmtree(tree / name, ignore_errors=True)
 
 
-class Job:
-    """A fault under test in one of the trees."""
+def verdict_of(status: int) -> str:
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
+        return "timeout"
+    return "survived" if os.waitstatus_to_exitcode(status) in (0, 5) else "killed"
 
-    def __init__(self, tree: Path, group: str, mutation: Mutation | None, tests: list[str]) -> None:
-        self.tree, self.group, self.mutation = tree, group, mutation
-        self.start = time.monotonic()
-        if mutation is not None:
-            self.place = tree / mutation.path.relative_to(ROOT)
-            self.original, self.times = self.place.read_bytes(), self.place.stat()
-            self.place.write_text(mutation.mutated_source(), encoding="utf-8")
-        compile_again = mutation is not None and reaches_compiled_code(mutation.path)
-        seconds = WALL_SECONDS if mutation is None else CPU_SECONDS
-        sys.stdout.flush()
-        self.pid = os.fork()
-        if not self.pid:
-            log = tree / "log.txt"
-            run_tests(tree, tests, seconds=seconds, compile_again=compile_again, log=log)
 
-    def finish(self, status: int) -> str:
-        """Take the fault out again; returns the verdict."""
-        if self.mutation is not None:
-            self.place.write_bytes(self.original)
-            os.utime(self.place, ns=(self.times.st_atime_ns, self.times.st_mtime_ns))
-        for name in ("compiled", ".hypothesis"):
-            shutil.rmtree(self.tree / name, ignore_errors=True)
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
-            return "timeout"
-        return "survived" if os.waitstatus_to_exitcode(status) in (0, 5) else "killed"
+def failing_tests(tests: list[str], tree: Path, num_jobs: int) -> list[str]:
+    """What fails without any fault, every test file in a process of its own."""
+
+    def check(test: str) -> Start:
+        log = tree / f"{test.replace('/', '-')}.txt"
+        return lambda place: TestProcess(place, [test], log, cpu_seconds=WALL_SECONDS)
+
+    found, starts = list[str](), [check(test) for test in tests]
+    for number, process, status, _ in side_by_side(
+        starts, [tree] * num_jobs, wall_seconds=WALL_SECONDS
+    ):
+        if os.waitstatus_to_exitcode(status) not in (0, 5):
+            found += process.failed() or [tests[number]]
+    return sorted(found)
 
 
 def test_all(
-    sampled: list[tuple[str, Mutation]], num_jobs: int, folder: Path, output: Path
+    sampled: list[tuple[str, Mutation]], options: argparse.Namespace, folder: Path
 ) -> list[Outcome]:
-    """Every fault, some side by side; what is found is written down at once.
-
-    Before, the tests of each package run on the source as it is: they must pass.
-    """
-    trees = [folder / f"tree{number}" for number in range(num_jobs)]
-    for tree in trees:
-        make_tree(tree)
-    untouched: list[tuple[str, Mutation | None]] = [(group, None) for group, _ in sampled]
-    waiting = [*sorted(set(untouched)), *sampled]
-    running, outcomes = dict[int, Job](), list[Outcome]()
-    while waiting or running:
-        while waiting and trees:
-            group, mutation = waiting.pop(0)
-            paths = [
-                each.path for name, each in sampled if mutation in (None, each) and name == group
-            ]
-            tests = list(dict.fromkeys(test for path in paths for test in tests_of(path)))
-            job = Job(trees.pop(), group, mutation, tests)
-            running[job.pid] = job
-        pid, status, usage = os.wait4(-1, os.WNOHANG)
-        if not pid:
-            for job in running.values():
-                if time.monotonic() - job.start > WALL_SECONDS:
-                    os.killpg(job.pid, signal.SIGKILL)
-            time.sleep(0.1)
-            continue
-        job = running.pop(pid)
-        trees.append(job.tree)
-        verdict = job.finish(status)
-        if job.mutation is None:
-            if verdict != "survived":
-                sys.exit(f"the tests of {job.group} fail without any fault: {job.tree / 'log.txt'}")
-            continue
-        seconds = usage.ru_utime + usage.ru_stime
-        outcomes.append(Outcome(job.group, job.mutation, verdict, seconds))
+    """Every fault, some side by side; what is found is written down at once."""
+    until = time.monotonic() + options.seconds
+    tests = {mutation.path: tests_of(mutation.path) for _, mutation in sampled}
+    first = make_tree(folder / "tree0", ROOT)
+    every_test = list(dict.fromkeys(test for each in tests.values() for test in each))
+    left_out = failing_tests(every_test, first, options.jobs)
+    print(f"{len(every_test)} test files; fail without a fault: {left_out or 'none'}", flush=True)
+    deselected = [f"--deselect={each}" for each in left_out]
+    others = [
+        shutil.copytree(first, folder / f"tree{n}", symlinks=True) for n in range(1, options.jobs)
+    ]
+    starts = [
+        plant(mutation, [*deselected, *tests[mutation.path]], options.cpu_seconds)
+        for _, mutation in sampled
+    ]
+    outcomes = list[Outcome]()
+    for number, process, status, seconds in side_by_side(
+        starts, [first, *others], wall_seconds=10 * options.cpu_seconds, until=until
+    ):
+        group, mutation = sampled[number]
+        take_out(mutation, process.tree)
+        outcomes.append(Outcome(group, mutation, verdict_of(status), seconds))
         found = outcomes[-1].to_json()
         words = (found[key] for key in ("file", "line", "verdict", "seconds"))
         print(len(outcomes), *words, flush=True)
-        output.write_text(json.dumps([each.to_json() for each in outcomes], indent=1) + "\n")
+        write(outcomes, options.output)
     return outcomes
+
+
+def write(outcomes: list[Outcome], path: Path) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps([each.to_json() for each in outcomes], indent=1) + "\n")
+    partial.replace(path)
 
 
 def interval(found: int, number: int) -> tuple[float, float]:
@@ -245,26 +217,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--number", type=int, default=60, help="faults a package")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2, help="processes side by side")
     parser.add_argument("--packages", nargs="+", choices=GROUPS, default=list(GROUPS))
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start none later")
+    parser.add_argument(
+        "--cpu-seconds", type=int, default=CPU_SECONDS, help="after which a fault is a timeout"
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "mutants.json")
-    arguments = parser.parse_args()
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     for library in ("numba", "networkx", "pytest", "torch_geometric", "torchmetrics"):
         import_module(library)  # once, for all that are forked
-    folder = arguments.output.with_suffix("")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    samples = {
-        group: sample(group, arguments.number, arguments.seed) for group in arguments.packages
-    }
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    samples = {group: sample(group, options.number, options.seed) for group in options.packages}
     sampled = [  # of every package in turn, so that a run that is stopped has some of each
         (group, samples[group][number])
-        for number in range(arguments.number)
-        for group in arguments.packages
+        for number in range(options.number)
+        for group in options.packages
         if number < len(samples[group])
     ]
-    outcomes = test_all(sampled, arguments.jobs, folder, arguments.output)
-    print(*summary(outcomes), sep="\n")
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        outcomes = test_all(sampled, options, Path(folder))
+    if outcomes:
+        print(*summary(outcomes), sep="\n")
 
 
 if __name__ == "__main__":
