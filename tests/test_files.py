@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nodepiece.errors import InputError
-from nodepiece.files import atomic_file, atomic_folder, check_parquet, read_whole, temporary_sibling
+from nodepiece.files import atomic_file, atomic_folder, read_whole, temporary_sibling
 from nodepiece.locks import has_writer, sole_writer
 
 MARKER = "ours.json"
@@ -314,12 +314,6 @@ def test_a_file_can_be_read_by_whom_other_files_can(tmp_path: Path) -> None:
         partial.unlink()
         partial.touch(mode=0o600)  # as some libraries do
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-@pytest.mark.parametrize("name", ["v.csv", "v.npy", "v"])
-def test_parquet_is_not_written_under_the_name_of_something_else(name: str) -> None:
-    with pytest.raises(InputError, match=r"give it a name that ends in \.parquet"):
-        check_parquet(Path(name))
 
 
 def test_a_file_system_that_cannot_lock_is_written_to_with_a_warning(

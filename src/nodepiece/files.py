@@ -38,12 +38,6 @@ def atomic_file(target: Path) -> Iterator[Path]:
     remove_leftovers(target)
 
 
-def check_parquet(path: Path) -> None:
-    """Refuse to write Parquet under the name of something else."""
-    if path.suffix != ".parquet":
-        raise InputError(f"{path} would be a Parquet file; give it a name that ends in .parquet")
-
-
 def write_json(path: Path, content: dict[str, Any]) -> None:
     with atomic_file(path) as partial:
         partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

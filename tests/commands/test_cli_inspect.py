@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -104,6 +105,17 @@ def test_export_of_tokens_without_distances_has_null_distances(
     nodepiece("export", "out", "tokens.parquet")
 
     assert pq.read_table("tokens.parquet")["distances"].to_pylist() == [None] * 5
+
+
+def test_export_writes_the_format_of_the_ending(nodepiece: Nodepiece, vocabulary: Path) -> None:
+    assert nodepiece("export", vocabulary, "tokens.jsonl").status == 0
+    assert nodepiece("export", vocabulary, "tokens.npy").status == 0
+    refused = nodepiece("export", vocabulary, "tokens.xls")
+
+    first = json.loads(Path("tokens.jsonl").read_text().splitlines()[0])
+    assert first["node"] == "ada" and first["relations"][0] == "knows"
+    assert np.load("tokens.npy").shape == (5, 1 + 1 + 3)
+    assert refused.status == 2 and "use one of .parquet, .csv, .tsv, .jsonl, .npy" in refused.err
 
 
 def test_version(nodepiece: Nodepiece) -> None:

@@ -97,6 +97,23 @@ def test_vectors_by_name_of_all_nodes_or_of_some(
     np.testing.assert_array_equal(np.array(some["vector"].to_pylist(), np.float32), vectors[ids])
 
 
+def test_vectors_in_the_format_of_the_ending_and_of_relations_too(
+    nodepiece: Nodepiece, trained: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "names.txt").write_text("Kenya\nChad\n")
+
+    assert nodepiece("embed", trained, "-o", "v.npy", "--nodes", "names.txt").status == 0
+    ran = nodepiece("embed", trained, "-o", "r.csv", "--relations")
+    both = nodepiece("embed", trained, "-o", "r.csv", "--relations", "--nodes", "names.txt")
+
+    assert np.load(tmp_path / "v.npy").shape == (2, 16)
+    assert json.loads((tmp_path / "v.names.json").read_text()) == ["Kenya", "Chad"]
+    lines = (tmp_path / "r.csv").read_text().splitlines()
+    assert "relations" in ran.out and lines[0].startswith('"relation","vector_0"')
+    assert lines[len(lines) // 2 + 1].startswith('"inverse of ')
+    assert both.status == 2 and "leave out --nodes" in both.err
+
+
 def test_updates_last_and_say_what_they_did(
     nodepiece: Nodepiece, run: Path, facts: Path, tmp_path: Path
 ) -> None:

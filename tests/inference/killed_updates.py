@@ -39,7 +39,7 @@ def check(run: LinkRun, trained: set[tuple[str, str, str]]) -> int:
     assert facts_of(run) == expected
     assert run.dataset.num_nodes == 44 + number
     assert run.is_present.sum() == 44 + min(number, 1)
-    torch.testing.assert_close(run.vectors, fresh_vectors(run))
+    torch.testing.assert_close(run.node_vectors, fresh_vectors(run))
     return number
 
 

@@ -71,11 +71,11 @@ def test_an_open_run_goes_on_to_answer_by_the_files_it_opened(
 ) -> None:
     if is_updated:
         update_run(load_links(folder), add=[("Jo", "lives in", "town 0")])
-    expected = load_links(folder).with_facts(NEW).vectors.clone()
+    expected = load_links(folder).with_facts(NEW).node_vectors.clone()
     run = load_links(folder)
     put_in_place(trained / "new", folder)
-    assert torch.equal(run.with_facts(NEW).vectors, expected)
-    assert not torch.equal(load_links(folder).with_facts(NEW).vectors[:44], expected[:44])
+    assert torch.equal(run.with_facts(NEW).node_vectors, expected)
+    assert not torch.equal(load_links(folder).with_facts(NEW).node_vectors[:44], expected[:44])
 
 
 def test_a_folder_that_is_replaced_while_it_is_opened_is_opened_again(
@@ -93,11 +93,11 @@ def test_a_folder_that_is_replaced_while_it_is_opened_is_opened_again(
     monkeypatch.setattr(opening, "read_config", replaced_after)
     run = load_links(folder)
     assert len(times) == 2 and run.experiment.seed == 2
-    torch.testing.assert_close(run.vectors, fresh_vectors(run))
+    torch.testing.assert_close(run.node_vectors, fresh_vectors(run))
 
 
 def test_the_same_weights_written_again_are_the_same_run(folder: Path, trained: Path) -> None:
     run = load_links(folder)
     put_in_place(trained / "old", folder)
     update_run(run, add=NEW)
-    torch.testing.assert_close(load_links(folder).vectors, fresh_vectors(run))
+    torch.testing.assert_close(load_links(folder).node_vectors, fresh_vectors(run))

@@ -25,7 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> LinkRun:
 
 def score(run: LinkRun, head: str, relation: str, tail: str) -> float:
     """One fact scored on its own; "inverse of ..." is a relation of its own here."""
-    names, vectors = run.dataset.names, run.vectors
+    names, vectors = run.dataset.names, run.node_vectors
     relation_vector = run.model.relation_vectors()[names.relation_id(relation)]
     head_vector, tail_vector = vectors[names.node_id(head)], vectors[names.node_id(tail)]
     return run.model.decoder.score(head_vector, relation_vector, tail_vector).item()
@@ -99,3 +99,14 @@ def test_a_gpu_that_is_not_there_is_an_error_that_says_what_to_do(run: LinkRun) 
 def test_the_best_come_first_and_of_equals_the_first(scores: list[float], top: int) -> None:
     expected = sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:top]
     assert best_first(np.array(scores), top).tolist() == expected
+
+
+def test_vectors_come_with_their_names(run: LinkRun) -> None:
+    vectors, relations = run.vectors(), run.relation_vectors()
+
+    assert vectors.names == run.node_names() and np.array_equal(vectors, run.embed())
+    assert np.array_equal(run.vectors(["town 1"]), vectors[["town 1"]])
+    assert relations.names[:3] == ["married to", "lives in", "inverse of married to"]
+    np.testing.assert_array_equal(
+        relations["lives in"], run.model.relation_vectors()[1].detach().numpy()
+    )

@@ -53,7 +53,7 @@ def suppositions(number: int) -> list[Facts]:
 
 
 def vectors_with(run: LinkRun, facts: Facts) -> torch.Tensor:
-    return run.with_facts(facts).vectors
+    return run.with_facts(facts).node_vectors
 
 
 def test_threads_that_suppose_facts_get_what_one_thread_gets(run: LinkRun) -> None:
@@ -66,7 +66,7 @@ def test_threads_that_suppose_facts_get_what_one_thread_gets(run: LinkRun) -> No
         assert torch.equal(one, other)
     for one, other in zip(found, expected, strict=False):
         assert torch.equal(one, other)
-    torch.testing.assert_close(run.vectors, fresh_vectors(run))
+    torch.testing.assert_close(run.node_vectors, fresh_vectors(run))
 
 
 def test_supposing_facts_writes_to_no_array_of_the_run(run: LinkRun) -> None:
@@ -78,7 +78,7 @@ def test_supposing_facts_writes_to_no_array_of_the_run(run: LinkRun) -> None:
     before = [array.copy() for array in arrays]
     for facts in suppositions(8):
         supposed = run.with_facts(facts)
-        torch.testing.assert_close(supposed.vectors, fresh_vectors(supposed))
+        torch.testing.assert_close(supposed.node_vectors, fresh_vectors(supposed))
     for array, as_before in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, as_before)
 
@@ -114,7 +114,7 @@ def test_who_reads_while_another_updates_sees_the_old_or_the_new_state(run: Link
     for reader in readers:
         reader.join()
     assert states and all(len(known) == 1 for known in states)
-    torch.testing.assert_close(run.vectors, fresh_vectors(run))
+    torch.testing.assert_close(run.node_vectors, fresh_vectors(run))
 
 
 def test_what_facts_were_supposed_on_stays_when_the_run_is_updated(run: LinkRun) -> None:
@@ -124,7 +124,7 @@ def test_what_facts_were_supposed_on_stays_when_the_run_is_updated(run: LinkRun)
     twice = supposed.with_facts([("new", "married to", "person 3")])
     assert facts_of(supposed) == before
     assert facts_of(twice) == before | {("new", "married to", "person 3")}
-    torch.testing.assert_close(twice.vectors, fresh_vectors(twice))
+    torch.testing.assert_close(twice.node_vectors, fresh_vectors(twice))
 
 
 def test_a_property_is_computed_once_by_whoever_comes_first() -> None:
@@ -208,4 +208,4 @@ def test_a_copy_takes_assumed_facts_after_the_original_was_updated(run: LinkRun)
     update_run(run, add=[("other", "lives in", "town 2")])
     supposed = other.with_facts([("new", "lives in", "town 1")])
     assert ("other", "lives in", "town 2") not in facts_of(supposed)
-    torch.testing.assert_close(supposed.vectors, fresh_vectors(supposed))
+    torch.testing.assert_close(supposed.node_vectors, fresh_vectors(supposed))

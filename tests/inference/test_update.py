@@ -43,12 +43,12 @@ def run(trained: Path, tmp_path: Path) -> LinkRun:
 
 
 def assert_fresh(run: LinkRun) -> None:
-    torch.testing.assert_close(run.vectors, fresh_vectors(run))
+    torch.testing.assert_close(run.node_vectors, fresh_vectors(run))
 
 
 def test_an_update_lasts_and_changes_only_what_it_must(run: LinkRun) -> None:
     before = facts_of(run)
-    vectors = run.vectors.clone()
+    vectors = run.node_vectors.clone()
     updated = update_run(run, add=NEWCOMERS)
     assert updated == Updated(3, 0, 2, 0, 0, 0, updated.num_tokens, updated.num_tokens)
     assert updated.num_tokens < 20
@@ -57,7 +57,7 @@ def test_an_update_lasts_and_changes_only_what_it_must(run: LinkRun) -> None:
         assert facts_of(answering) == before | set(NEWCOMERS)
         assert_fresh(answering)
         assert answering.known(head="Ida", relation="married to") == ["Jo"]
-    is_same = (opened.vectors[: len(vectors)] == vectors).all(dim=1)
+    is_same = (opened.node_vectors[: len(vectors)] == vectors).all(dim=1)
     assert int((~is_same).sum()) <= updated.num_tokens - 2
 
 
@@ -68,7 +68,7 @@ def test_vectors_that_are_kept_are_not_computed_again(
     assert keep_vectors(run) == 0
     opened = load_links(run.folder)
     monkeypatch.setattr(opened.model, "node_vectors", None)
-    torch.testing.assert_close(opened.vectors, fresh_vectors(run))
+    torch.testing.assert_close(opened.node_vectors, fresh_vectors(run))
     asked = {"head": "person 3", "relation": "lives in"}
     assert opened.predict(**asked) == run.predict(**asked)  # type: ignore[arg-type]
     update_run(opened, add=NEWCOMERS)
@@ -90,10 +90,10 @@ def test_updates_follow_each_other_from_any_process(run: LinkRun) -> None:
 def test_who_has_opened_a_run_keeps_what_was_opened(run: LinkRun) -> None:
     update_run(run, add=NEWCOMERS)
     reader = load_links(run.folder)
-    before = reader.vectors.clone()
+    before = reader.node_vectors.clone()
     update_run(run, remove_nodes=["Ida"], add=[("person 0", "lives in", "town 3")])
     assert reader.known(head="Ida", relation="lives in") == ["town 1"]
-    assert torch.equal(reader.vectors, before)
+    assert torch.equal(reader.node_vectors, before)
     reader.refresh()
     assert reader.known(head="Ida", relation="lives in") == []
 

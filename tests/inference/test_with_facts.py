@@ -38,22 +38,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> LinkRun:
 
 def test_vectors_are_those_of_the_graph_with_the_facts(run: LinkRun) -> None:
     supposed = run.with_facts(NEW)
-    torch.testing.assert_close(supposed.vectors, fresh_vectors(supposed))
-    assert len(supposed.vectors) == len(run.vectors) + 2
+    torch.testing.assert_close(supposed.node_vectors, fresh_vectors(supposed))
+    assert len(supposed.node_vectors) == len(run.node_vectors) + 2
     assert facts_of(supposed) == facts_of(run) | set(NEW)
 
 
 def test_the_run_itself_stays_as_it_was(run: LinkRun) -> None:
-    before, facts = run.vectors.clone(), facts_of(run)
+    before, facts = run.node_vectors.clone(), facts_of(run)
     run.with_facts(NEW).predict(head="person 40", relation="married to")
-    assert torch.equal(run.vectors, before) and facts_of(run) == facts
+    assert torch.equal(run.node_vectors, before) and facts_of(run) == facts
     with pytest.raises(InputError, match="unknown node 'person 40'"):
         run.predict(head="person 40", relation="married to")
 
 
 def test_facts_may_be_supposed_on_top_of_supposed_ones(run: LinkRun) -> None:
     twice = run.with_facts(NEW[:2]).with_facts(NEW[2:])
-    torch.testing.assert_close(twice.vectors, run.with_facts(NEW).vectors)
+    torch.testing.assert_close(twice.node_vectors, run.with_facts(NEW).node_vectors)
 
 
 def test_a_newcomer_is_asked_about_and_answered_with_like_anyone(run: LinkRun) -> None:
@@ -64,7 +64,7 @@ def test_a_newcomer_is_asked_about_and_answered_with_like_anyone(run: LinkRun) -
     assert known == ["person 41"] == supposed.known(head="person 40", relation="married to")
     back = supposed.predict(relation="married to", tail="person 41", include_known=True, top=60)
     scores = {answer.name: answer.score for answer in back}
-    vectors, names = supposed.vectors, supposed.dataset.names
+    vectors, names = supposed.node_vectors, supposed.dataset.names
     inverse = run.model.relation_vectors()[names.relation_id("inverse of married to")]
     for name in ("person 40", "person 5"):
         pair = vectors[names.node_id("person 41")], vectors[names.node_id(name)]
@@ -76,16 +76,16 @@ def test_vectors_by_name_are_rows_of_the_whole(run: LinkRun) -> None:
     supposed = run.with_facts(NEW)
     ids = [supposed.dataset.names.node_id(name) for name in ("person 41", "town 0", "person 0")]
     rows = torch.from_numpy(supposed.embed(["person 41", "town 0", "person 0"]))
-    assert torch.equal(rows, supposed.vectors[ids])
-    assert torch.equal(torch.from_numpy(supposed.embed()), supposed.vectors)
+    assert torch.equal(rows, supposed.node_vectors[ids])
+    assert torch.equal(torch.from_numpy(supposed.embed()), supposed.node_vectors)
 
 
 def test_with_graph_layers_everything_is_computed_over_the_new_edges(tmp_path: Path) -> None:
     settings = replace(experiment(epochs=2), graph=GraphLayerSettings(layers=2))
     run = trained(tmp_path / "run", settings)
-    torch.testing.assert_close(run.vectors, fresh_vectors(run))
+    torch.testing.assert_close(run.node_vectors, fresh_vectors(run))
     supposed = run.with_facts(NEW)
-    torch.testing.assert_close(supposed.vectors, fresh_vectors(supposed))
+    torch.testing.assert_close(supposed.node_vectors, fresh_vectors(supposed))
 
 
 def test_what_no_piece_stands_for_is_refused(run: LinkRun, tmp_path: Path) -> None:

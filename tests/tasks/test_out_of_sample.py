@@ -59,14 +59,16 @@ def test_ranks_are_those_of_a_node_known_by_its_other_facts(
                 for head, name, tail in others:
                     forth = head == node
                     through = relations[names.relation_id(name) + (0 if forth else 2)]
-                    parts.append(run_of.vectors[names.node_id(tail if forth else head)] * through)
+                    parts.append(
+                        run_of.node_vectors[names.node_id(tail if forth else head)] * through
+                    )
                 vector = torch.stack(parts).mean(dim=0)
             else:
                 vector = torch.from_numpy(run_of.with_facts(others).embed([node])[0])
             head, name, tail = left_out
             asks_tail = head == node
             relation = names.relation_id(name) + (0 if asks_tail else 2)
-            scored = run_of.model.decoder.score(vector, relations[relation], run_of.vectors)
+            scored = run_of.model.decoder.score(vector, relations[relation], run_of.node_vectors)
             scores = scored.detach().numpy()
             if chosen.walks.steps:  # as when asked by name: the node is in the graph
                 there = run_of.with_facts(others)

@@ -155,9 +155,11 @@ def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
     for answering in (trained, supposed, updated, load_links(tmp_path / "run")):
         found = answering.snapshot.scores(asked)
         with torch.no_grad():
-            head = answering.vectors[[1]]
+            head = answering.node_vectors[[1]]
             relation = answering.model.relation_vectors()[[0]]
-            by_vectors = answering.model.decoder.score_all_tails(head, relation, answering.vectors)
+            by_vectors = answering.model.decoder.score_all_tails(
+                head, relation, answering.node_vectors
+            )
             assert answering.model.walks is not None
             answering.model.walks.train()  # where nothing is weighed
             walked = answering.snapshot._walk(asked)

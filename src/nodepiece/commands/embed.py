@@ -1,4 +1,4 @@
-"""nodepiece embed: write node vectors, by name, to a Parquet file."""
+"""nodepiece embed: write node or relation vectors, by name, to a file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -34,13 +34,17 @@ def embed(
             "--output",
             metavar="FILE",
             show_default=False,
-            help="The Parquet file to write: node, vector.",
+            help="The file to write: .parquet, .csv, .tsv, .jsonl, or .npy with names beside it.",
         ),
     ],
     nodes: Annotated[
         Path | None,
         typer.Option("--nodes", metavar="FILE", help="Only these nodes: a file, one name a line."),
     ] = None,
+    relations: Annotated[
+        bool,
+        typer.Option("--relations", help="The vectors of relations and their inverses instead."),
+    ] = False,
     facts: FactsOption = None,
     graph: OtherGraphOption = None,
     unseen_relations: UnseenRelationsOption = "refuse",
@@ -50,19 +54,19 @@ def embed(
     columns: ColumnsOption = None,
     format: FormatOption = None,
 ) -> None:
-    """Write the vectors of all nodes, or of some, to a Parquet file.
+    """Write the vectors of all nodes, of some, or of all relations to a file.
 
-    With --facts, new nodes get vectors too, without training. With --graph, writes the vectors of
-    all nodes of another graph.
+    The ending of FILE says the format. A .npy file has the matrix alone, and its names are in
+    a .names.json file beside it. With --facts, new nodes get vectors too, without training. With
+    --graph, writes the vectors of all nodes of another graph.
     """
-    from nodepiece.files import check_parquet
     from nodepiece.inference.run import load
-    from nodepiece.inference.vector_file import write_vectors
+    from nodepiece.inference.vector_file import check_vector_file
     from nodepiece.tasks.train import choose_device
 
-    if output.is_dir():
-        raise InputError(f"{output} is a folder; name a file, such as {output}/vectors.parquet")
-    check_parquet(output)
+    check_vector_file(output)
+    if relations and nodes is not None:
+        raise InputError("--relations writes no nodes; leave out --nodes")
     names = None if nodes is None else read_names(nodes)
     options = read_options(delimiter, header, columns, format)
     opened = load(run, device=choose_device(device))
@@ -71,7 +75,8 @@ def embed(
     if facts is not None:
         opened = opened.with_facts(read_facts(facts, options))
     with stage(f"writing {output}") as remarks:
-        names = opened.node_names() if names is None else names
-        write_vectors(names, opened.embed(names), output)
-        remarks.append(count(len(names), "row"))
-    log(f"wrote {output}: {count(len(names), 'node')}, {readable_bytes(output.stat().st_size)}")
+        vectors = opened.relation_vectors() if relations else opened.vectors(names)
+        vectors.save(output)
+        remarks.append(count(len(vectors), "row"))
+    size = readable_bytes(output.stat().st_size)
+    log(f"wrote {output}: {count(len(vectors), vectors.kind)}, {size}")

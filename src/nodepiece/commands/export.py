@@ -1,4 +1,4 @@
-"""nodepiece export: write the tokens of all nodes, by name, to a Parquet file."""
+"""nodepiece export: write the tokens of all nodes, by name, to a file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from nodepiece.commands.console import count, log, readable_bytes, stage
-from nodepiece.errors import InputError
 
 VocabularyArgument = Annotated[
     Path,
@@ -19,22 +18,25 @@ VocabularyArgument = Annotated[
 def export(
     vocabulary: VocabularyArgument,
     output: Annotated[
-        Path, typer.Argument(metavar="FILE", show_default=False, help="The Parquet file to write.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            show_default=False,
+            help="The file to write: .parquet, .csv, .tsv, .jsonl, or .npy for ids.",
+        ),
     ],
 ) -> None:
-    """Write the tokens of every node to a Parquet file, by name.
+    """Write the tokens of every node to a file, by name.
 
     Columns: node; anchors and distances, two lists of equal length, nearest first; relations.
     \\[PAD] is left out of the lists, and a node that reaches no anchor (\\[DISCONNECTED]) has empty
-    lists of anchors and distances.
+    lists of anchors and distances. The ending of FILE says the format; in .csv and .tsv lists are
+    JSON arrays, and .npy has token ids instead of names.
     """
-    from nodepiece.files import check_parquet
-    from nodepiece.tokenizer.export import export_tokens
+    from nodepiece.tokenizer.export import check_token_file, export_tokens
     from nodepiece.tokenizer.storage import load_tokens
 
-    if output.is_dir():
-        raise InputError(f"{output} is a folder; name a file, such as {output}/tokens.parquet")
-    check_parquet(output)
+    check_token_file(output)
     table = load_tokens(vocabulary)
     with stage(f"writing {output}") as remarks:
         export_tokens(table, output)

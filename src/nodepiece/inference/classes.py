@@ -13,6 +13,7 @@ from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.forked import refuse_after_fork
+from nodepiece.inference.named_vectors import NamedVectors, named_relations
 from nodepiece.inference.opened_run import Opened, Prediction, Run, node_list
 from nodepiece.tasks.node_classification import NodeClassification
 
@@ -27,7 +28,7 @@ class ClassRun(Run):
         super().__init__(opened, task, model)
 
     @computed_once
-    def vectors(self) -> Tensor:
+    def node_vectors(self) -> Tensor:
         """(num_nodes, dim), in the order of the node names."""
         with torch.no_grad():
             return self.model.node_vectors()
@@ -43,7 +44,7 @@ class ClassRun(Run):
         if not isinstance(node, str):
             raise InputError(f"node must be one name, got {node!r}; classify one at a time")
         node_id = self.task.dataset.names.node_id(node)
-        vectors = self.vectors
+        vectors = self.node_vectors
         asked = torch.tensor([node_id], device=vectors.device)
         with torch.no_grad():
             found = self.model.logits(asked, vectors)[0].sigmoid().double().cpu().numpy()
@@ -61,11 +62,21 @@ class ClassRun(Run):
         """Node vectors after the graph layers, the input of the classifier."""
         refuse_after_fork()
         if nodes is None:
-            return self.vectors.cpu().numpy()
-        return self.vectors.cpu().numpy()[self.task.dataset.names.node_ids(node_list(nodes))]
+            return self.node_vectors.cpu().numpy()
+        return self.node_vectors.cpu().numpy()[self.task.dataset.names.node_ids(node_list(nodes))]
+
+    def relation_vectors(self) -> NamedVectors:
+        """The vectors of relations in the first graph layer, and of their inverses."""
+        refuse_after_fork()
+        vectors: Tensor | None = self.model.relation_vectors()
+        if vectors is None:
+            raise InputError(
+                f"{self.folder} has no graph layers and no pieces: no relation vectors"
+            )
+        return named_relations(self.task.dataset.names, vectors)
 
     def to(self, device: torch.device | str) -> Self:
-        self.__dict__.pop("vectors", None)
+        self.__dict__.pop("node_vectors", None)
         return super().to(device)
 
     def _known(self, node_id: int) -> set[int]:

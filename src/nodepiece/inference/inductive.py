@@ -18,6 +18,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import FactRun, Query
 from nodepiece.inference.forked import refuse_after_fork
+from nodepiece.inference.named_vectors import NamedVectors, named_relations
 from nodepiece.inference.opened_run import Opened, node_list
 from nodepiece.tasks.inductive_evaluator import InductiveEvaluator
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
@@ -103,6 +104,15 @@ class InductiveRun(FactRun):
         refuse_after_fork()
         vectors = self.encoded.nodes.cpu().numpy()
         return vectors if nodes is None else vectors[self.dataset.names.node_ids(node_list(nodes))]
+
+    def relation_vectors(self) -> NamedVectors:
+        """The vectors of the graph's relations after the graph layers, and of their inverses."""
+        refuse_after_fork()
+        snapshot = self.snapshot
+        num_relations = snapshot.dataset.train.num_relations
+        view = snapshot.encoded.view
+        rows = [view.relation_row(r, num_relations) for r in range(2 * num_relations)]
+        return named_relations(snapshot.dataset.names, snapshot.encoded.relations[rows])
 
     def evaluate_baseline(self, split: str = "test") -> Report:
         """The metrics of personalized PageRank from the given head or tail."""

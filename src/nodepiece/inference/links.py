@@ -18,6 +18,7 @@ from nodepiece.inference.facts import FactRun
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.graph_slot import GraphSlot
 from nodepiece.inference.graph_updates import has_updates, open_updates
+from nodepiece.inference.named_vectors import NamedVectors, named_relations
 from nodepiece.inference.opened_run import Opened, node_list
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.inference.snapshot import Snapshot, Supposed
@@ -96,7 +97,7 @@ class LinkRun(FactRun):
         return self.snapshot.graph
 
     @property
-    def vectors(self) -> Tensor:
+    def node_vectors(self) -> Tensor:
         """(num_nodes, dim), in the order of the node names."""
         return self.snapshot.patched.whole
 
@@ -113,6 +114,10 @@ class LinkRun(FactRun):
             return snapshot.patched.whole.cpu().numpy()[snapshot.is_present]
         ids = torch.from_numpy(snapshot.names.node_ids(node_list(nodes)))
         return snapshot.patched.rows(ids).cpu().numpy()
+
+    def relation_vectors(self) -> NamedVectors:
+        refuse_after_fork()
+        return named_relations(self.dataset.names, self.model.relation_vectors())
 
     def with_facts(self, facts: NamedFacts) -> Self:
         """A run that answers as if these facts, by name, were in its graph.

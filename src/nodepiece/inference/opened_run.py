@@ -16,6 +16,7 @@ from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.forked import refuse_after_fork
+from nodepiece.inference.named_vectors import NamedVectors
 from nodepiece.inference.opened_files import OpenedFiles
 from nodepiece.settings import Experiment
 from nodepiece.tasks.task import Task
@@ -149,6 +150,15 @@ class Run:
 
     def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
         """The vectors of some nodes by name, or of all of them: (num_nodes, dim)."""
+        raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
+
+    def vectors(self, nodes: Sequence[str] | None = None) -> NamedVectors:
+        """The vectors of some nodes, or of all of them, as a NumPy array with their names."""
+        names = self.node_names() if nodes is None else node_list(nodes)
+        return NamedVectors(names, self.embed(names))
+
+    def relation_vectors(self) -> NamedVectors:
+        """The vectors of all relations and then of their inverses, with their names."""
         raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
 
     def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> "Run":

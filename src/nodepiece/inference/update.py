@@ -166,4 +166,4 @@ def compact(run: LinkRun, number: int) -> None:
 
 def all_vectors(run: LinkRun) -> Vectors:
     """The vectors of all nodes, removed ones included, as ids do not change."""
-    return run.vectors.cpu().numpy()
+    return run.node_vectors.cpu().numpy()

@@ -1,18 +1,19 @@
-"""Export of token tables by name to Parquet."""
+"""Export of token tables by name, in the format that the ending of the file says."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nodepiece.files import atomic_file, check_parquet
+from nodepiece.data.table_file import check_ending, write_table
+from nodepiece.files import atomic_file
 from nodepiece.graph.names import INVERSE_PREFIX
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
+MATRIX = ".npy"
 ROWS_AT_ONCE = 1 << 16  # nodes in a row group, which is what is held in memory
 
 SCHEMA = pa.schema(
@@ -30,16 +31,24 @@ def export_tokens(table: TokenTable, path: str | Path) -> None:
 
     Lists hold pieces only: [PAD] is left out, and a [DISCONNECTED] node has no anchors and no
     distances (it keeps its relations). `distances` corresponds to `anchors`, nearest first; it
-    is null where the vocabulary was made without distances. The file is written atomically.
+    is null where the vocabulary was made without distances. The format is that of the ending:
+    .parquet, .csv, .tsv, .jsonl, or .npy for ids without names: a matrix of the token ids of
+    anchors, then distances, then the token ids of relations. The file is written atomically.
     """
+    path = Path(path)
+    check_token_file(path)
     table.check()
-    check_parquet(Path(path))
-    with (
-        atomic_file(Path(path)) as partial,
-        pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer,
-    ):
-        for batch in named_rows(table):
-            writer.write_batch(batch, row_group_size=ROWS_AT_ONCE)
+    if path.suffix.lower() != MATRIX:
+        write_table(SCHEMA, named_rows(table), path)
+        return
+    ids = np.concatenate([table.anchors, table.distances, table.relations], axis=1, dtype=np.int32)
+    with atomic_file(path) as partial, partial.open("wb") as file:
+        np.save(file, ids, allow_pickle=False)
+
+
+def check_token_file(path: Path) -> None:
+    """Refuse a file name whose ending is no format for tokens."""
+    check_ending(path, MATRIX)
 
 
 def named_rows(table: TokenTable) -> Iterator[pa.RecordBatch]:
