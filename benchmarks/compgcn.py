@@ -20,7 +20,7 @@ from benchmarks.tokenization import ROOT
 
 from nodepiece.data.load import load_inductive, load_labelled_graph
 from nodepiece.encoders.compgcn import CompGCN
-from nodepiece.encoders.edge_layout import EdgeLayout, build_edge_layout
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.files import write_json
@@ -75,7 +75,7 @@ def measure(
     """The fastest of some turns of both ways, in seconds."""
     num_relations = 2 * graph.num_relations
     edges = torch.tensor(with_inverses(graph)).to(device)
-    arranged = build_edge_layout(edges, graph.num_nodes, num_relations)
+    arranged = EdgeIndex(edges, graph.num_nodes, num_relations, "direction")
     generator = torch.Generator().manual_seed(0)
     nodes = torch.randn(graph.num_nodes, DIM, generator=generator).to(device).requires_grad_()
     relations = torch.randn(num_relations, DIM, generator=generator).to(device).requires_grad_()
@@ -90,7 +90,7 @@ def measure(
         f"{name}, {layer}: fused {1000 * fastest['fused']:.2f} ms, library "
         f"{1000 * fastest['library']:.2f} ms, {ratio:.1f} times"
     )
-    sizes = {"edges": len(edges), "pairs": len(arranged.neighbours.rows)}
+    sizes = {"edges": len(edges), "pairs": len(arranged.pairs.sources.rows)}
     return {"graph": name, "layer": layer, **sizes, "seconds": fastest, "ratio": round(ratio, 2)}
 
 
@@ -108,9 +108,7 @@ def make_layer(layer: str, fused: bool, device: torch.device) -> CompGCN:
     return made
 
 
-def turn(
-    network: CompGCN, nodes: torch.Tensor, relations: torch.Tensor, edges: EdgeLayout
-) -> float:
+def turn(network: CompGCN, nodes: torch.Tensor, relations: torch.Tensor, edges: EdgeIndex) -> float:
     wait(nodes.device)
     start = perf_counter()
     found, changed = network(nodes, relations, edges)

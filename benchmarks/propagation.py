@@ -27,7 +27,7 @@ from torch.nn.functional import softplus
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.load import load_benchmark
 from nodepiece.decoders.propagation import Propagation, PropagationSettings
-from nodepiece.encoders.message_moments import SortedEdges, sort_edges
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.evaluation.known_answers import KnownAnswers, known_tails
 from nodepiece.evaluation.metrics import summarize
 from nodepiece.evaluation.ranking import rank_links
@@ -136,7 +136,7 @@ def batch_loss(scores: Tensor, batch: Batch) -> Tensor:
 
 def measure(
     model: Propagation,
-    edges: SortedEdges,
+    edges: EdgeIndex,
     triples: IntArray,
     known: KnownAnswers,
     *,
@@ -144,8 +144,8 @@ def measure(
     dtype: torch.dtype,
 ) -> dict[str, float]:
     """Filtered metrics over both sides, with realistic ranks."""
-    device = edges.target.device
-    visible = torch.ones(len(edges.target), device=device)
+    device = edges.device
+    visible = torch.ones(edges.num_edges, device=device)
 
     def score(heads: Tensor, relations: Tensor) -> Tensor:
         parts = (slice(start, start + at_once) for start in range(0, len(heads), at_once))
@@ -164,8 +164,11 @@ def train(dataset: Dataset, options: argparse.Namespace) -> dict[str, Any]:
     facts = with_inverses(graph)
     groups = hidden_together(facts, graph.num_nodes, options.hide)
     # A fact is a message from its head to its tail.
-    edges = sort_edges(
-        torch.tensor(facts[:, [2, 1, 0]], device=device), graph.num_nodes, 2 * graph.num_relations
+    edges = EdgeIndex(
+        torch.tensor(facts[:, [2, 1, 0]], device=device),
+        graph.num_nodes,
+        2 * graph.num_relations,
+        "target",
     )
     group_of_edge = torch.tensor(groups, device=device)[edges.order]
     queries = Queries(facts, 2 * graph.num_relations, groups)

@@ -10,7 +10,7 @@ from torch import Tensor
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.decoders.walks import LOG_FLOOR, PLAIN_FLOOR, Walks, WalkSettings
-from nodepiece.encoders.edge_products import build_edge_index
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
 from nodepiece.encoders.mlp import MLPEncoder
@@ -170,7 +170,7 @@ def test_walks_are_what_a_walker_finds_step_by_step(
     if is_hidden:
         weight[[1, 6]] = 0
     heads, asked = torch.tensor([0, 4, 0]), torch.tensor([1, 0, 2])
-    found = walks(heads, asked, relations, build_edge_index(edges, 5, 4), weight)
+    found = walks(heads, asked, relations, EdgeIndex(edges, 5, 4), weight)
 
     visible = edges[weight > 0]
     for row, (head, query_relation) in enumerate(zip(heads.tolist(), asked.tolist(), strict=True)):

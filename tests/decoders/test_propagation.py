@@ -6,7 +6,7 @@ import torch
 from benchmarks.propagation import Batch, Queries, batch_loss, hidden_together
 
 from nodepiece.decoders.propagation import Propagation, PropagationSettings
-from nodepiece.encoders.message_moments import SortedEdges, sort_edges
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
 
@@ -15,8 +15,8 @@ FACTS = np.array([[0, 0, 1], [1, 1, 2], [3, 0, 4]], dtype=np.int32)
 BOTH_WAYS = np.concatenate([FACTS, np.stack([FACTS[:, 2], FACTS[:, 1] + 2, FACTS[:, 0]], axis=1)])
 
 
-def edges_of(facts: IntArray) -> SortedEdges:
-    return sort_edges(torch.tensor(facts[:, [2, 1, 0]]), 5, 4)
+def edges_of(facts: IntArray) -> EdgeIndex:
+    return EdgeIndex(torch.tensor(facts[:, [2, 1, 0]]), 5, 4, "target")
 
 
 def model_of(layers: int) -> Propagation:
@@ -32,7 +32,7 @@ def test_a_hidden_edge_is_an_edge_that_is_not_there() -> None:
     without = edges_of(BOTH_WAYS[keep])
     torch.testing.assert_close(
         model(heads, relations, whole, mask),
-        model(heads, relations, without, torch.ones(len(without.target))),
+        model(heads, relations, without, torch.ones(without.num_edges)),
     )
 
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from nodepiece.decoders.walk_graph import QueryEdges
 from nodepiece.decoders.walks import Walks, WalkSettings
-from nodepiece.encoders.edge_products import build_edge_index
+from nodepiece.encoders.edge_index import EdgeIndex
 
 # 0 --a--> 1 --a--> 2, 0 --a--> 3, 3 --b--> 4, 4 --b--> 0; relations a = 0, b = 1, and inverses 2, 3
 FACTS = [[0, 0, 1], [1, 0, 2], [0, 0, 3], [3, 1, 4], [4, 1, 0]]
@@ -47,10 +47,10 @@ def test_a_question_with_edges_of_its_own_walks_in_the_graph_that_has_them(
     shared = with_back(FACTS)
     heads = torch.full_like(QUERY_RELATIONS, NEW)
     with torch.no_grad():
-        edge_index = build_edge_index(shared, NEW + 1, NUM_RELATIONS)
+        edge_index = EdgeIndex(shared, NEW + 1, NUM_RELATIONS)
         found = walks.in_chunks(heads, QUERY_RELATIONS, relations, edge_index, None, own_edges())
         for row, known in enumerate(KNOWN):
-            whole = build_edge_index(torch.cat([shared, with_back(known)]), NEW + 1, NUM_RELATIONS)
+            whole = EdgeIndex(torch.cat([shared, with_back(known)]), NEW + 1, NUM_RELATIONS)
             expected = walks(heads[:1], QUERY_RELATIONS[row : row + 1], relations, whole, None)
             torch.testing.assert_close(found[row : row + 1], expected)
 
@@ -63,7 +63,7 @@ def test_hidden_edges_are_hidden_from_questions_with_edges_of_their_own() -> Non
     weight = torch.ones(len(shared), dtype=torch.float64)
     weight[[2, 7]] = 0.0  # 0 --a--> 3
     edge_index = [
-        build_edge_index(edges, NEW + 1, NUM_RELATIONS) for edges in (shared, shared[weight > 0])
+        EdgeIndex(edges, NEW + 1, NUM_RELATIONS) for edges in (shared, shared[weight > 0])
     ]
     found = walks(heads, QUERY_RELATIONS, relations, edge_index[0], weight, own_edges())
     expected = walks(heads, QUERY_RELATIONS, relations, edge_index[1], None, own_edges())

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nodepiece.decoders.walk_graph import QueryEdges, WalkGraph
 from nodepiece.decoders.walks_cpu import can_walk, walk
-from nodepiece.encoders.edge_products import build_edge_index
+from nodepiece.encoders.edge_index import EdgeIndex
 
 NUM_NODES, NUM_RELATIONS, NUM_STEPS = 6, 4, 3
 few = settings(max_examples=60, deadline=None)
@@ -32,7 +32,7 @@ def numbers(heads: Tensor) -> tuple[Tensor, Tensor]:
 def ground_of(edges: Tensor, heads: Tensor) -> WalkGraph:
     """Every fourth edge is hidden."""
     weight = (torch.arange(len(edges)) % 4 != 3).double()
-    return WalkGraph(build_edge_index(edges, NUM_NODES, NUM_RELATIONS), weight, len(heads))
+    return WalkGraph(EdgeIndex(edges, NUM_NODES, NUM_RELATIONS), weight, len(heads))
 
 
 def slow_walk(heads: Tensor, preferences: Tensor, mix: Tensor, edges: Tensor) -> Tensor:
@@ -87,9 +87,7 @@ def test_one_thread_and_two_give_the_same_bytes() -> None:
         numba.set_num_threads(num_threads)
         try:
             preferences, mix = (each.detach().float().requires_grad_() for each in numbers(heads))
-            walk_graph = WalkGraph(
-                build_edge_index(edges, 50, NUM_RELATIONS), torch.ones(200), len(heads)
-            )
+            walk_graph = WalkGraph(EdgeIndex(edges, 50, NUM_RELATIONS), torch.ones(200), len(heads))
             total = walk(heads, preferences, mix, walk_graph)
             found.append((total, *torch.autograd.grad(total.log1p().sum(), (preferences, mix))))
         finally:

@@ -6,7 +6,7 @@ from tests.encoders.slow_compgcn import Edge, slow_compgcn
 from torch import Tensor
 
 from nodepiece.encoders.compgcn import CompGCN
-from nodepiece.encoders.edge_layout import build_edge_layout
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.errors import InputError
@@ -50,7 +50,7 @@ def network(settings: GraphLayerSettings) -> CompGCN:
 
 
 def edges_of(facts: list[Edge]):  # type: ignore[no-untyped-def]
-    return build_edge_layout(torch.tensor(facts), NUM_NODES, NUM_RELATIONS)
+    return EdgeIndex(torch.tensor(facts), NUM_NODES, NUM_RELATIONS, "direction")
 
 
 def gradients(outputs: tuple[Tensor, Tensor], of: list[Tensor]) -> tuple[Tensor, ...]:
@@ -130,7 +130,7 @@ def test_every_dropout_leaves_something_out_in_training(key: str) -> None:
 
 def test_the_same_weights_serve_another_graph() -> None:
     made = network(PLAIN)
-    other = build_edge_layout(torch.tensor([(0, 0, 1), (1, 2, 0)]), 2, NUM_RELATIONS)
+    other = EdgeIndex(torch.tensor([(0, 0, 1), (1, 2, 0)]), 2, NUM_RELATIONS, "direction")
     nodes, relations = made(random(2, 3), random(NUM_RELATIONS, 2), other)
     assert nodes.shape == (2, DIM) and relations.shape == (NUM_RELATIONS, DIM)
 
@@ -138,7 +138,9 @@ def test_the_same_weights_serve_another_graph() -> None:
 def test_a_graph_without_edges_is_heard_as_silence() -> None:
     for settings in OPTIONS.values():
         nodes, relations = random(NUM_NODES, 1), random(NUM_RELATIONS, 2)
-        none = build_edge_layout(torch.empty(0, 3, dtype=torch.int32), NUM_NODES, NUM_RELATIONS)
+        none = EdgeIndex(
+            torch.empty(0, 3, dtype=torch.int32), NUM_NODES, NUM_RELATIONS, "direction"
+        )
         found, _ = network(settings)(nodes, relations, none)
         assert found.isfinite().all()
 
@@ -182,7 +184,7 @@ def test_values_and_gradients_on_a_gpu_are_those_on_the_cpu(settings: GraphLayer
     for device in ("cpu", "cuda"):
         made = made.to(device)
         of = [x.detach().float().to(device).requires_grad_() for x in (nodes, relations)]
-        arranged = build_edge_layout(edges.to(device), NUM_NODES, NUM_RELATIONS)
+        arranged = EdgeIndex(edges.to(device), NUM_NODES, NUM_RELATIONS, "direction")
         outputs = made(*of, arranged, weight.to(device))
         grown = gradients(
             tuple(out.cpu().double() for out in outputs), of + list(made.parameters())

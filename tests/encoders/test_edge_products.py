@@ -8,11 +8,11 @@ from tests.encoders.interpreter import check_interpreted
 from torch import Tensor
 
 from nodepiece.encoders.bag_sum import HAS_TRITON
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.edge_products import (
     PRODUCTS,
     Product,
     _SumProducts,
-    build_edge_index,
     products_along,
     sum_products,
 )
@@ -71,7 +71,7 @@ def test_sums_are_those_of_a_loop_over_edges_and_so_are_gradients(
     relations = random(NUM_RELATIONS, DIM, seed=1).requires_grad_()
     weight = random(len(edges), seed=2) if is_weighted else None
     expected = slow_sums(nodes, relations, weight, edges)
-    edge_index = build_edge_index(edges, NUM_NODES, NUM_RELATIONS)
+    edge_index = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS)
     assert_same(sum_products(nodes, relations, weight, edge_index), expected, (nodes, relations))
     edge_by_edge = _SumProducts.apply(nodes, relations, weight, edge_index)  # type: ignore[no-untyped-call]
     assert_same(edge_by_edge, expected, (nodes, relations))  # as a GPU does it
@@ -84,37 +84,27 @@ def test_products_along_edges_are_those_of_a_loop_and_so_are_gradients(
 ) -> None:
     nodes = random(NUM_NODES, DIM, seed=0).requires_grad_()
     relations = random(NUM_RELATIONS, DIM, seed=1).requires_grad_()
-    edge_index = build_edge_index(edges, NUM_NODES, NUM_RELATIONS)
+    edge_index = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS)
     found = products_along(nodes, relations, (edge_index.source, edge_index.relation), how)
     slow = [slow_product(nodes[t], relations[r], how) for _, r, t in edges.tolist()]
     expected = torch.stack([torch.zeros(DIM, dtype=torch.float64), *slow])[1:]
     assert_same(found, expected, (nodes, relations))
 
 
-@few
-@given(random_edges)
-def test_voices_are_the_distinct_pairs_of_relation_and_tail(edges: Tensor) -> None:
-    found = build_edge_index(edges, NUM_NODES, NUM_RELATIONS).pairs
-    pairs = list(zip(found.relations.rows.tolist(), found.tails.rows.tolist(), strict=True))
-    assert pairs == sorted({(relation, tail) for _, relation, tail in edges.tolist()})
-    of_edges = [pairs[pair] for pair in found.of_edges.rows.tolist()]
-    assert of_edges == [(relation, tail) for _, relation, tail in edges.tolist()]
-
-
 def test_one_node_with_one_number_hears_itself() -> None:
-    edge_index = build_edge_index(torch.tensor([[0, 0, 0], [0, 0, 0]]), 1, 1)
+    edge_index = EdgeIndex(torch.tensor([[0, 0, 0], [0, 0, 0]]), 1, 1)
     nodes, relations = torch.tensor([[3.0]]), torch.tensor([[5.0]])
     assert sum_products(nodes, relations, torch.tensor([1.0, 2.0]), edge_index).tolist() == [[45.0]]
 
 
 def test_no_nodes_hear_nothing() -> None:
-    edge_index = build_edge_index(torch.zeros(0, 3, dtype=torch.int64), 0, 2)
+    edge_index = EdgeIndex(torch.zeros(0, 3, dtype=torch.int64), 0, 2)
     assert sum_products(torch.zeros(0, 4), torch.zeros(2, 4), None, edge_index).shape == (0, 4)
 
 
 def test_weights_may_lie_anywhere_and_get_no_gradient() -> None:
     edges = torch.tensor([[0, 0, 1], [1, 1, 0], [0, 1, 1]])
-    edge_index = build_edge_index(edges, 2, 2)
+    edge_index = EdgeIndex(edges, 2, 2)
     nodes, relations = random(2, DIM, seed=0).requires_grad_(), random(2, DIM, seed=1)
     apart = random(3, 2, seed=2).requires_grad_()
     found = sum_products(nodes, relations, apart[:, 1], edge_index)
@@ -126,7 +116,7 @@ def test_weights_may_lie_anywhere_and_get_no_gradient() -> None:
 @pytest.mark.parametrize("how", HOW)
 def test_of_two_precisions_the_finer_one_counts_and_gradients_have_their_own(how: Product) -> None:
     edges = torch.tensor([[0, 0, 1], [1, 1, 0], [0, 1, 1]])
-    edge_index = build_edge_index(edges, 2, 2)
+    edge_index = EdgeIndex(edges, 2, 2)
     exact, relations = random(2, DIM, seed=0).bfloat16(), random(2, DIM, seed=1).float()
     nodes = exact.clone().requires_grad_()
     relations.requires_grad_()
@@ -148,7 +138,7 @@ def check_kernels() -> None:
     generator = torch.Generator().manual_seed(0)
     for dim, num_edges in ((2, 30), (6, 30), (100, 300), (600, 20), (4, 0)):
         edges = torch.randint(5, (num_edges, 3), generator=generator)
-        edge_index = build_edge_index(edges, 6, 5)
+        edge_index = EdgeIndex(edges, 6, 5)
         nodes, relations = (
             torch.randn(rows, dim, generator=generator).to(device) for rows in (6, 5)
         )
@@ -189,7 +179,7 @@ def test_sums_and_gradients_on_a_gpu_are_those_of_a_cpu(dtype: torch.dtype) -> N
     weight, slope = random(len(edges), seed=2).to(dtype), random(7, 40, seed=3).to(dtype)
     found = []
     for device in ("cpu", "cuda"):
-        edge_index = build_edge_index(edges.to(device), 7, 7)
+        edge_index = EdgeIndex(edges.to(device), 7, 7)
         nodes, relations = (
             random(7, 40, seed=seed).to(device, dtype).requires_grad_() for seed in (0, 1)
         )

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from tests.encoders.interpreter import check_interpreted
 from torch import Tensor
 
+from nodepiece.encoders import edge_index as edge_index_module
 from nodepiece.encoders import message_moments as module
 from nodepiece.encoders.bag_sum import HAS_TRITON
-from nodepiece.encoders.message_moments import SMALLEST_VARIANCE, message_moments, sort_edges
+from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.encoders.message_moments import SMALLEST_VARIANCE, message_moments
 from nodepiece.encoders.scaled_update import scaled_update
 
 NUM_NODES, NUM_RELATIONS, NUM_QUERIES, DIM = 5, 3, 3, 4
@@ -66,7 +68,7 @@ def test_moments_and_their_gradients_are_those_of_a_loop_over_edges(
     values, heads, mask = random_inputs(seed, torch.float64, len(edges))
     for value in values:
         value.requires_grad_()
-    ordered = sort_edges(edges, NUM_NODES, NUM_RELATIONS)
+    ordered = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS, "target")
     states, relations, boundary = values
     found = message_moments(states, relations, boundary, heads, mask[ordered.order], ordered)
     expected = slow_moments(values, heads, mask, edges)
@@ -81,34 +83,35 @@ def test_moments_and_their_gradients_are_those_of_a_loop_over_edges(
 def test_messages_that_tie_for_an_extreme_all_receive_its_gradient() -> None:
     states = torch.tensor([[[1.0]], [[1.0]], [[0.0]]], dtype=torch.float64, requires_grad=True)
     relations, boundary = torch.full((1, 1, 1), 2.0).double(), torch.zeros(1, 1).double()
-    edges = sort_edges(torch.tensor([[2, 0, 0], [2, 0, 1]]), 3, 1)  # 0 -> 2 <- 1
+    edges = EdgeIndex(torch.tensor([[2, 0, 0], [2, 0, 1]]), 3, 1, "target")  # 0 -> 2 <- 1
     found = message_moments(states, relations, boundary, torch.tensor([0]), torch.ones(2), edges)
     (gradient,) = torch.autograd.grad(found[2, 0, 2, 0], states)
     assert gradient.flatten().tolist() == [2.0, 2.0, 0.0]
 
 
 def test_targets_of_many_edges_are_cut_into_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK", 2)
+    monkeypatch.setattr(edge_index_module, "CHUNK", 2)
     edges = torch.tensor([[0, 0, 0]] + [[1, 0, 0]] * 5)
-    ordered = sort_edges(edges, 3, 1)
+    ordered = EdgeIndex(edges, 3, 1, "target")
     # target, first edge, end, slot: node 1 has edges 1 to 5, in three chunks
     of_node_1 = [[1, 1, 3, 0], [1, 3, 5, 1], [1, 5, 6, 2]]
-    assert ordered.chunks.tolist() == [*of_node_1, [0, 0, 1, -1], [2, 6, 6, -1]]
-    assert ordered.split.tolist() == [[1, 0, 3]]
+    chunks, split = ordered.chunks
+    assert chunks.tolist() == [*of_node_1, [0, 0, 1, -1], [2, 6, 6, -1]]
+    assert split.tolist() == [[1, 0, 3]]
 
 
 def check_kernels() -> None:
     """The kernels beside the code for CPUs, in float32: what the interpreter runs."""
     from nodepiece.encoders import message_moments_cuda, scaled_update_cuda
 
-    module.CHUNK = 8
+    edge_index_module.CHUNK = 8
     scaled_update_cuda.NUM_PROGRAMS, scaled_update_cuda.ROWS_AT_ONCE = 3, 4
     generator = torch.Generator().manual_seed(0)
     limits = (NUM_NODES, NUM_RELATIONS, NUM_NODES)
     edges = torch.stack([torch.randint(n, (60,), generator=generator) for n in limits], dim=1)
     values, heads, mask = random_inputs(0, torch.float32, len(edges))
-    ordered = sort_edges(edges, NUM_NODES, NUM_RELATIONS)
-    assert len(ordered.split)
+    ordered = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS, "target")
+    assert len(ordered.chunks[1])
     states, relations, boundary = values
     visible = mask[ordered.order]
     moments = [
@@ -150,7 +153,7 @@ def test_moments_on_a_gpu_are_those_of_a_loop_over_edges() -> None:
     values = [value.cuda().requires_grad_() for value in values]
     states, relations, boundary = values
     heads, mask, edges = heads.cuda(), mask.cuda(), edges.cuda()
-    ordered = sort_edges(edges, NUM_NODES, NUM_RELATIONS)
+    ordered = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS, "target")
     found = message_moments(states, relations, boundary, heads, mask[ordered.order], ordered)
     expected = slow_moments(values, heads, mask, edges)
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)

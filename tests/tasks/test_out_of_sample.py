@@ -14,7 +14,7 @@ from nodepiece.data.out_of_sample import OutOfSampleDataset, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.unseen_nodes import averages_without_one, neighbour_sums
 from nodepiece.decoders.walks import WalkSettings
-from nodepiece.encoders.edge_products import build_edge_index
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import build_adjacency
@@ -178,7 +178,7 @@ def test_sums_over_neighbours_are_those_of_the_edges() -> None:
     expected = torch.zeros_like(vectors)
     for head, relation, tail in edges.tolist():
         expected[head] += vectors[tail] * relations[relation]
-    sums = neighbour_sums(vectors, relations, build_edge_index(edges, graph.num_nodes, 4))
+    sums = neighbour_sums(vectors, relations, EdgeIndex(edges, graph.num_nodes, 4))
     torch.testing.assert_close(sums, expected)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nodepiece.encoders.compgcn import CompGCN
 from nodepiece.encoders.complex_numbers import to_unit_modulus
-from nodepiece.encoders.edge_layout import EdgeLayout, build_edge_layout
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.lookup_embedding import NodeEmbedding
 from nodepiece.encoders.parameters import Dropout, linear, phases, use_generator
@@ -74,7 +74,7 @@ class ClassModel(nn.Module):
         self.dropout = Dropout(classifier.dropout)
         self.unit_relations = classifier.unit_relations
         self.register_buffer("edges", edges if graph.layers else None, persistent=False)
-        self._arranged: EdgeLayout | None = None
+        self._edge_index_cache: EdgeIndex | None = None
         use_generator(self, generator)
 
     def relation_vectors(self) -> nn.Parameter:
@@ -87,7 +87,7 @@ class ClassModel(nn.Module):
         vectors = self.nodes.all_nodes()
         if self.layers is None:
             return vectors
-        return self.layers(vectors, self.relation_vectors(), self._edge_layout())[0]
+        return self.layers(vectors, self.relation_vectors(), self._edge_index())[0]
 
     def logits(self, nodes: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (num_nodes, dim) from `node_vectors` -> (batch, num_classes)."""
@@ -103,13 +103,13 @@ class ClassModel(nn.Module):
                 relations = self.relation_vectors()
                 relations.copy_(to_unit_modulus(relations))
 
-    def _edge_layout(self) -> EdgeLayout:
-        """The edge layout: built once, and again when the model moves to another device."""
+    def _edge_index(self) -> EdgeIndex:
+        """The edge index: built once, and again when the model moves to another device."""
         edges = cast(Tensor, self.edges)
-        if self._arranged is None or self._arranged.device != edges.device:
+        if self._edge_index_cache is None or self._edge_index_cache.device != edges.device:
             num_nodes = self.nodes.num_embeddings
-            self._arranged = build_edge_layout(edges, num_nodes, self.num_relations)
-        return self._arranged
+            self._edge_index_cache = EdgeIndex(edges, num_nodes, self.num_relations, "direction")
+        return self._edge_index_cache
 
 
 def start_at_frequency(layer: nn.Linear, frequency: Tensor) -> None:

@@ -149,7 +149,7 @@ class InductiveModel(nn.Module):
         edges, edge_mask = graph.view.edges, graph.edge_mask
         if edge_mask is not None:
             edge_mask = edge_mask.index_select(0, edges.order)
-        return self.walks.in_chunks(heads, relations, graph.relations, edges.edge_index, edge_mask)
+        return self.walks.in_chunks(heads, relations, graph.relations, edges, edge_mask)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, graph: EncodedGraph) -> Tensor:
         """Scores of all relations by vectors alone, as walks only score tails.

@@ -11,7 +11,7 @@ from nodepiece.decoders.triple_scores import DECODERS, Decoder
 from nodepiece.decoders.walk_graph import QueryEdges
 from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.encoders.complex_numbers import to_unit_modulus
-from nodepiece.encoders.edge_products import EdgeIndex
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.graph_layers import GraphLayer, Neighbourhoods, group_neighbours
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.lookup_embedding import NodeEmbedding
@@ -203,7 +203,7 @@ class LinkModel(nn.Module):
         edges = cast(Tensor, self.edges)
         if (
             self._neighbourhood_cache is None
-            or self._neighbourhood_cache.share_of_pair.device != edges.device
+            or self._neighbourhood_cache.edge_index.device != edges.device
         ):
             self._neighbourhood_cache = group_neighbours(edges, self.num_nodes, self.num_relations)
         return self._neighbourhood_cache

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from nodepiece.encoders.message_moments import NUM_MOMENTS, SortedEdges, message_moments
+from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.encoders.message_moments import NUM_MOMENTS, message_moments
 from nodepiece.encoders.scaled_update import scaled_update
 from nodepiece.errors import InputError
 
@@ -68,7 +69,7 @@ class PropagationLayer(nn.Module):
         heads: Tensor,  # (num_queries,)
         scalers: Tensor,  # (num_nodes, 3)
         edge_mask: Tensor,
-        edges: SortedEdges,
+        edges: EdgeIndex,
     ) -> Tensor:
         dtype = states.dtype
         relations = self.relations_for(queries).to(dtype)
@@ -102,7 +103,7 @@ class Propagation(nn.Module):
         self,
         heads: Tensor,  # (num_queries,)
         relations: Tensor,  # (num_queries,)
-        edges: SortedEdges,
+        edges: EdgeIndex,
         edge_mask: Tensor,  # (num_edges,) in the order of `edges`; 0: hidden
         *,
         dtype: torch.dtype = torch.float32,
@@ -119,7 +120,7 @@ class Propagation(nn.Module):
         self,
         heads: Tensor,
         queries: Tensor,  # (num_queries, dim)
-        edges: SortedEdges,
+        edges: EdgeIndex,
         edge_mask: Tensor,
         dtype: torch.dtype,
     ) -> Tensor:
@@ -133,11 +134,11 @@ class Propagation(nn.Module):
         return states
 
 
-def degree_scalers(edge_mask: Tensor, edges: SortedEdges) -> Tensor:
+def degree_scalers(edge_mask: Tensor, edges: EdgeIndex) -> Tensor:
     """(num_nodes, 3): 1, log(degree) over its mean, and the inverse of that."""
     visible = (edge_mask > 0).double().cumsum(0)
     total = torch.cat([visible.new_zeros(1), visible])
-    offsets = edges.offsets.long()
+    offsets = edges.target.edges.offsets.long()
     degree = total[offsets[1:]] - total[offsets[:-1]]
     logarithm = (degree + 2).log()
     relative = logarithm / logarithm.mean()

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.encoders.edge_products import EdgeIndex, sum_products
+from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.encoders.edge_products import sum_products
 from nodepiece.encoders.lookup_embedding import NO_PIECES
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.token_rows import TokenRows

@@ -6,7 +6,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from nodepiece.encoders.edge_products import EdgeIndex, sum_products
+from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.encoders.edge_products import sum_products
 from nodepiece.encoders.segments import segment_sum, weighted_segment_sum
 
 

@@ -16,7 +16,7 @@ from torch.nn.functional import softplus
 
 from nodepiece.decoders import walks_cpu
 from nodepiece.decoders.walk_graph import QueryEdges, WalkGraph
-from nodepiece.encoders.edge_products import EdgeIndex
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.parameters import linear
 from nodepiece.errors import InputError
 
@@ -97,7 +97,7 @@ class Walks(nn.Module):
     ) -> Tensor:
         """(batch, num_nodes), to be added to scores; `coefficient` counts after training."""
         if edge_mask is None:
-            edge_mask = relations.new_ones(len(edge_index.target.rows))
+            edge_mask = relations.new_ones(edge_index.num_edges)
         walk_graph = WalkGraph(edge_index, edge_mask, len(heads), query_edges)
         queries = relations.index_select(0, query_relations)  # (batch, dim)
         reach, log_floor = self.weigh(queries).T[:, None]  # (1, batch) each

@@ -7,7 +7,7 @@ vectors or of trained ones.
 import torch
 from torch import Tensor, nn
 
-from nodepiece.encoders.edge_layout import EdgeLayout
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.messages import Messages
 from nodepiece.encoders.parameters import Dropout, linear, xavier
@@ -41,11 +41,12 @@ class CompGCN(nn.Module):
         )
 
     def forward(
-        self, nodes: Tensor, relations: Tensor, edges: EdgeLayout, edge_mask: Tensor | None = None
+        self, nodes: Tensor, relations: Tensor, edges: EdgeIndex, edge_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Nodes (num_nodes, dim) and relations (num_relations, dim) after all layers.
 
-        edge_mask: (num_edges,), 0 for hidden edges, in the order given to `build_edge_layout`.
+        edges: sorted by direction. edge_mask: (num_edges,), 0 for hidden edges, in the caller's
+        order.
         """
         if edge_mask is not None:
             edge_mask = edge_mask.index_select(0, edges.order)[:, None].to(nodes.dtype)
@@ -81,10 +82,10 @@ class CompGCNLayer(nn.Module):
         self.edge_dropout = Dropout(settings.edge_dropout)
 
     def forward(
-        self, nodes: Tensor, relations: Tensor, edges: EdgeLayout, edge_mask: Tensor | None
+        self, nodes: Tensor, relations: Tensor, edges: EdgeIndex, edge_mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         if self.training and self.edge_dropout.share:
-            edge_mask = nodes.new_ones(len(edges.order), 1) if edge_mask is None else edge_mask
+            edge_mask = nodes.new_ones(edges.num_edges, 1) if edge_mask is None else edge_mask
             edge_mask = self.edge_dropout(edge_mask)
         aggregated = self.dropout(self.messages(nodes, relations, edges, edge_mask))
         direct, inverse = aggregated.view(2, edges.num_nodes, -1)

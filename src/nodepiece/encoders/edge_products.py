@@ -8,8 +8,7 @@ is computed once, which is three times as fast on FB15k-237 as edge by edge.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -17,7 +16,8 @@ from torch import Tensor
 
 from nodepiece.encoders.bag_sum import Bags, has_kernel, sum_chunks, sum_members
 from nodepiece.encoders.composition import complex_product
-from nodepiece.encoders.segments import EdgeGroups, group_edges, weighted_segment_sum
+from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.encoders.segments import EdgeGroups, weighted_segment_sum
 
 Product = Literal["multiply", "rotate"]
 # The gradient of one side is the gradient of the result times the other side, by this product.
@@ -30,47 +30,6 @@ PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 # One side of the products: (num_rows, dim), and for every edge its row.
 Side = tuple[Tensor, Tensor]
 SideOfEdges = tuple[Tensor, None]  # the rows are those of the edges: (num_edges, dim)
-
-
-@dataclass(frozen=True)
-class RelationSourcePairs:
-    """The distinct (relation, source) pairs of some edges; the source is the tail."""
-
-    of_edges: EdgeGroups  # num_edges edges, num_pairs rows
-    relations: EdgeGroups  # of pairs: num_pairs edges, num_relations rows
-    tails: EdgeGroups  # of pairs: num_pairs edges, num_nodes rows
-
-
-@dataclass(frozen=True)
-class EdgeIndex:
-    """Edges (head, relation, tail), grouped by each of the three."""
-
-    target: EdgeGroups  # heads: a message goes from the tail of an edge to its head
-    relation: EdgeGroups
-    source: EdgeGroups  # tails
-
-    @cached_property
-    def pairs(self) -> RelationSourcePairs:
-        """The distinct (relation, source) pairs; costs four sorts, and a GPU does not need it."""
-        num_relations, num_nodes = (end.edges.num_bags for end in (self.relation, self.source))
-        key, pair = torch.unique(
-            self.relation.rows * num_nodes + self.source.rows, return_inverse=True
-        )
-        return RelationSourcePairs(
-            group_edges(pair, len(key)),
-            group_edges(key // max(1, num_nodes), num_relations),
-            group_edges(key % max(1, num_nodes), num_nodes),
-        )
-
-
-def build_edge_index(edges: Tensor, num_nodes: int, num_relations: int) -> EdgeIndex:
-    """Group edges (num_edges, 3) by target, relation and source. Costs three stable sorts."""
-    head, relation, tail = edges.long().T.contiguous()
-    return EdgeIndex(
-        group_edges(head, num_nodes),
-        group_edges(relation, num_relations),
-        group_edges(tail, num_nodes),
-    )
 
 
 def products_along(
@@ -93,9 +52,9 @@ def sum_products(
     if has_kernel(nodes, relations):
         return _SumProducts.apply(nodes, relations, edge_weight, edge_index)  # type: ignore[no-untyped-call]
     pairs = edge_index.pairs
-    messages = products_along(nodes, relations, (pairs.tails, pairs.relations), "multiply")
+    messages = products_along(nodes, relations, (pairs.sources, pairs.relations), "multiply")
     if edge_weight is None:
-        edge_weight = messages.new_ones(len(edge_index.target.rows))
+        edge_weight = messages.new_ones(edge_index.num_edges)
     return weighted_segment_sum(messages, edge_weight[:, None], pairs.of_edges, edge_index.target)
 
 

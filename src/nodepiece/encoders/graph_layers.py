@@ -1,16 +1,16 @@
 """Graph layers on top of node vectors: messages from neighbours along relations."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.bag_sum import sum_members
-from nodepiece.encoders.edge_products import EdgeIndex, build_edge_index, sum_products
+from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.encoders.edge_products import sum_products
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import Dropout, linear
-from nodepiece.encoders.segments import EdgeGroups, group_edges
 
 
 @dataclass(frozen=True)
@@ -18,49 +18,42 @@ class Neighbourhoods:
     """The edges of a graph, and the weight of each in the mean over a node's neighbours.
 
     All relations of a node have equal weights, and so do all neighbours along the same relation.
+    Only visible edges count. The weights are computed on first use; shapes do not depend on the
+    mask, and every sum has a fixed order, so that this can be captured in a CUDA graph.
     """
 
     edge_index: EdgeIndex
-    pair: Tensor  # (num_edges,) int64: pairs of a node and one of its relations, numbered
-    node_of_pair: Tensor  # (num_pairs,) int64, ascending
-    share_of_pair: Tensor  # (num_pairs,) 1 / (relations of the node * neighbours of the pair)
-    edge_mask: Tensor | None = None  # (num_edges,) 0: hidden; None: all are visible
+    edge_mask: Tensor | None = None  # (num_edges,) 0: hidden, 1: visible; None: all are visible
 
     @cached_property
-    def by_pair(self) -> tuple[EdgeGroups, EdgeGroups]:
-        """Edges grouped by their pair, and pairs by their node. Costs two sorts."""
-        num_nodes = self.edge_index.target.edges.num_bags
-        return (
-            group_edges(self.pair, len(self.node_of_pair)),
-            group_edges(self.node_of_pair, num_nodes),
-        )
+    def share_of_pair(self) -> Tensor:
+        """1 / (relations of the node * neighbours along the relation), 0 where none is visible.
+
+        (num_pairs,), for every (target, relation) pair.
+        """
+        pairs = self.edge_index.target_relations
+        if self.edge_mask is None:
+            num_neighbours = torch.bincount(pairs.of_edges.rows, minlength=len(pairs.key))
+            node = pairs.targets.rows
+            num_relations = torch.bincount(node, minlength=self.edge_index.num_nodes)
+            return 1 / (num_relations[node] * num_neighbours)
+        neighbours = sum_members(self.edge_mask[:, None], pairs.of_edges.edges)  # (num_pairs, 1)
+        is_visible = (neighbours > 0).to(self.edge_mask.dtype)
+        relations = sum_members(is_visible, pairs.targets.edges)  # (num_nodes, 1)
+        relations = relations.index_select(0, pairs.targets.rows)
+        return (is_visible / (relations * neighbours).clamp_min(1.0))[:, 0]
 
     def with_edge_mask(self, mask: Tensor) -> "Neighbourhoods":
         """Neighbourhoods with the means taken over the visible edges alone.
 
-        mask: (num_edges,) 0: hidden, 1: visible. Shapes do not change, and every sum has a fixed
-        order, so that this can be captured in a CUDA graph.
+        mask: (num_edges,) 0: hidden, 1: visible.
         """
-        edges_of_pair, pairs_of_node = self.by_pair
-        mask = mask.detach()
-        num_neighbours = sum_members(mask[:, None], edges_of_pair.edges)  # (num_pairs, 1)
-        is_visible = (num_neighbours > 0).to(mask.dtype)
-        num_relations = sum_members(is_visible, pairs_of_node.edges)  # (num_nodes, 1)
-        num_relations = num_relations.index_select(0, self.node_of_pair)
-        share = is_visible / (num_relations * num_neighbours).clamp_min(1.0)
-        return replace(self, share_of_pair=share[:, 0], edge_mask=mask)
+        return Neighbourhoods(self.edge_index, mask.detach())
 
 
 def group_neighbours(edges: Tensor, num_nodes: int, num_relations: int) -> Neighbourhoods:
     """Group edges (num_edges, 3), inverses included; a message goes from the tail to the head."""
-    head, relation, _ = edges.long().T
-    key, pair, num_neighbours = torch.unique(
-        head * num_relations + relation, return_inverse=True, return_counts=True
-    )
-    node = key // num_relations
-    num_relations_of = torch.bincount(node, minlength=num_nodes)
-    share = 1 / (num_relations_of[node] * num_neighbours)
-    return Neighbourhoods(build_edge_index(edges, num_nodes, num_relations), pair, node, share)
+    return Neighbourhoods(EdgeIndex(edges, num_nodes, num_relations))
 
 
 class GraphLayer(nn.Module):
@@ -78,9 +71,11 @@ class GraphLayer(nn.Module):
 
     def forward(self, nodes: Tensor, relations: Tensor, neighbourhoods: Neighbourhoods) -> Tensor:
         # (num_nodes, dim), (num_relations, dim) -> (num_nodes, dim)
-        share = self.edge_dropout(neighbourhoods.share_of_pair).index_select(0, neighbourhoods.pair)
+        edge_index = neighbourhoods.edge_index
+        pair = edge_index.target_relations.of_edges.rows
+        share = self.edge_dropout(neighbourhoods.share_of_pair).index_select(0, pair)
         if neighbourhoods.edge_mask is not None:
             share = share * neighbourhoods.edge_mask
-        aggregated = sum_products(nodes, relations, share, neighbourhoods.edge_index)
+        aggregated = sum_products(nodes, relations, share, edge_index)
         update = self.norm(self.own(nodes) + self.message(aggregated)).relu()
         return nodes + self.dropout(update)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nodepiece.encoders.bag_sum import Bags
-from nodepiece.encoders.edge_layout import EdgeLayout, build_edge_layout
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.gated_sum import GatedSumEncoder
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.pieces import Tokens, TokenTensors
@@ -32,9 +32,7 @@ class GraphView:
     num_known: int  # relations that training had, without inverses
     has_unseen: bool
     tokens: Tokens  # relations as in PieceVectors, then the unseen one and its inverse
-    edges: EdgeLayout  # relations as in `relation_row`
-    pair_of_edge: Tensor  # (num_edges,) of head and relation, in the order of `with_inverses`
-    pairs: Tensor  # (num_pairs,) ascending: head * (num_relations + 1) + relation
+    edges: EdgeIndex  # sorted by direction; relations as in `relation_row`
     bags: tuple[Bags, Bags] | None = None  # of the factorized encoder, where it is used
 
     @property
@@ -55,7 +53,7 @@ class GraphView:
 
         Edges are numbered as in `with_inverses`: facts first, then all inverses in their order.
         """
-        num_edges = len(self.edges.order)
+        num_edges = self.edges.num_edges
         inverse = (edges + num_edges // 2) % num_edges
         ones = torch.ones(num_edges, device=edges.device)
         return ones.index_fill_(0, torch.cat([edges, inverse]), 0.0)
@@ -63,16 +61,18 @@ class GraphView:
     def tokens_with(self, edge_mask: Tensor) -> Tokens:
         """The tokens without relations that a node has only along hidden edges.
 
-        edge_mask: (num_edges,) 0: hidden. The other relations move up and [PAD] fills the row, as
-        in a graph without these edges, except that the freed slots are not used to sample more
-        relations. For a view without unseen relations.
+        edge_mask: (num_edges,) 0: hidden, numbered as in `edge_mask_without`. The other relations
+        move up and [PAD] fills the row, as in a graph without these edges, except that the freed
+        slots are not used to sample more relations. For a view without unseen relations.
         """
-        visible = edge_mask.new_zeros(len(self.pairs)).index_add_(0, self.pair_of_edge, edge_mask)
+        pairs = self.edges.target_relations
+        edge_mask = edge_mask.index_select(0, self.edges.order)
+        visible = edge_mask.new_zeros(len(pairs.key)).index_add_(0, pairs.of_edges.rows, edge_mask)
         relations = self.tokens.relations
         node = torch.arange(self.num_nodes, device=relations.device)[:, None]
         key = node * (self.num_relations + 1) + relations
-        pair = torch.searchsorted(self.pairs, key).clamp_max(len(self.pairs) - 1)
-        is_relation = self.pairs[pair] == key  # not padding
+        pair = torch.searchsorted(pairs.key, key).clamp_max(len(pairs.key) - 1)
+        is_relation = pairs.key[pair] == key  # not padding
         is_hidden = is_relation & (visible[pair] <= 0)
         shown = relations.masked_fill(is_hidden, self.num_relations)
         order = (shown == self.num_relations).int().argsort(dim=1, stable=True)
@@ -109,7 +109,7 @@ def view_graph(
     *,
     device: torch.device,
 ) -> GraphView:
-    """Build the view of a graph. Costs several sorts of the edges; made once for a graph."""
+    """Build the view of a graph; made once for a graph."""
     merged = merge_unseen(graph, num_known)
     edges = torch.tensor(with_inverses(merged)).to(device)
     has_unseen = merged.num_relations > num_known
@@ -121,13 +121,8 @@ def view_graph(
     if encoder is not None and not has_unseen:
         rows_of = encoder.product_rows(tokens)
         bags = (rows_of, rows_of.transposed())
-    num_relations = 2 * merged.num_relations
-    arranged = build_edge_layout(edges, merged.num_nodes, num_relations)
-    head, relation, _ = edges.long().T
-    pairs, pair_of_edge = torch.unique(head * (num_relations + 1) + relation, return_inverse=True)
-    return GraphView(
-        merged.num_nodes, num_known, has_unseen, tokens, arranged, pair_of_edge, pairs, bags
-    )
+    edge_index = EdgeIndex(edges, merged.num_nodes, 2 * merged.num_relations, "direction")
+    return GraphView(merged.num_nodes, num_known, has_unseen, tokens, edge_index, bags)
 
 
 def renumbered(relations: Tensor, num_known: int) -> Tensor:

@@ -9,72 +9,17 @@ Cost of one pass over E edges of width W (queries * dim), in rows of W numbers: 
 backward 2 E read and E written for the gradients of messages, then 4 E read to add them up.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nodepiece.encoders.bag_sum import has_kernel
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.edge_products import add_products
-from nodepiece.encoders.segments import EdgeGroups, group_edges
 
 SMALLEST_VARIANCE = 1e-6
 NUM_MOMENTS = 4  # mean, standard deviation, maximum, minimum
-CHUNK = 512  # edges of a target that one GPU program goes through
-
-
-@dataclass(frozen=True)
-class SortedEdges:
-    """Edges sorted by target, and grouped by source and by relation."""
-
-    order: Tensor  # (num_edges,) places in the edges as they were given
-    offsets: Tensor  # (num_nodes + 1,) int32: where the edges of each target start
-    target: Tensor  # (num_edges,) int64
-    source: EdgeGroups
-    relation: EdgeGroups
-    chunks: Tensor  # (num_chunks, 4) int32: target, first edge, end, slot for a partial result
-    split: Tensor  # (num_split, 3) int32: target, first slot, end; targets of several chunks
-
-    @property
-    def num_nodes(self) -> int:
-        return len(self.offsets) - 1
-
-
-def sort_edges(edges: Tensor, num_nodes: int, num_relations: int) -> SortedEdges:
-    """edges: (num_edges, 3) of target, relation and source."""
-    target, relation, source = edges.long().T
-    found, order = torch.sort(target, stable=True)
-    ids = torch.arange(num_nodes + 1, device=edges.device)
-    offsets = torch.searchsorted(found, ids, out_int32=True)
-    return SortedEdges(
-        order,
-        offsets,
-        found,
-        group_edges(source[order], num_nodes),
-        group_edges(relation[order], num_relations),
-        *_cut(offsets.long()),
-    )
-
-
-def _cut(offsets: Tensor) -> tuple[Tensor, Tensor]:
-    """`chunks` and `split` of SortedEdges; the chunks of split targets come first."""
-    device = offsets.device
-    sizes = offsets.diff()
-    num_chunks = ((sizes + CHUNK - 1) // CHUNK).clamp_min(1)
-    order = num_chunks.argsort(descending=True, stable=True)
-    target = order.repeat_interleave(num_chunks[order])
-    first_of = (num_chunks[order].cumsum(0) - num_chunks[order]).repeat_interleave(
-        num_chunks[order]
-    )
-    slot = torch.arange(len(target), device=device)
-    start = offsets[target] + CHUNK * (slot - first_of)
-    end = torch.minimum(start + CHUNK, offsets[target + 1])
-    is_split = num_chunks[target] > 1
-    chunks = torch.stack([target, start, end, torch.where(is_split, slot, -1)], dim=1).int()
-    parts = order[num_chunks[order] > 1]
-    stop = num_chunks[parts].cumsum(0)
-    return chunks, torch.stack([parts, stop - num_chunks[parts], stop], dim=1).int()
 
 
 def message_moments(
@@ -83,7 +28,7 @@ def message_moments(
     boundary: Tensor,  # (num_queries, dim) one more message, at the head of the query
     heads: Tensor,  # (num_queries,)
     edge_mask: Tensor,  # (num_edges,) in the order of `edges`; 0: the edge is not there
-    edges: SortedEdges,
+    edges: EdgeIndex,  # sorted by target
 ) -> Tensor:
     """The moments of the messages of every node, and its state: (num_nodes, num_queries, 5, dim).
 
@@ -102,7 +47,7 @@ class _MessageMoments(torch.autograd.Function):
         boundary: Tensor,
         heads: Tensor,
         edge_mask: Tensor,
-        edges: SortedEdges,
+        edges: EdgeIndex,
     ) -> Tensor:
         states, relations = states.contiguous(), relations.contiguous()
         boundary = boundary.to(states.dtype).contiguous()
@@ -121,7 +66,7 @@ class _MessageMoments(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         states, relations, boundary, heads, edge_mask, found, count = ctx.saved_tensors
-        edges: SortedEdges = ctx.edges
+        edges: EdgeIndex = ctx.edges
         gradient = gradient.contiguous()
         if has_kernel(states, relations):
             from nodepiece.encoders import message_moments_cuda  # imports Triton
@@ -149,7 +94,7 @@ def moments(
     boundary: Tensor,
     heads: Tensor,
     edge_mask: Tensor,
-    edges: SortedEdges,
+    edges: EdgeIndex,
 ) -> tuple[Tensor, Tensor]:
     """The result of `message_moments`, and the number of messages of each node, (num_nodes,).
 
@@ -158,7 +103,7 @@ def moments(
     query = torch.arange(len(heads), device=heads.device)
     own = torch.zeros_like(states).index_put((heads, query), boundary)
     visible = edge_mask > 0
-    target = edges.target[visible]
+    target = edges.target.rows[visible]
     messages = _messages(states, relations, edges)[visible]
     count = 1 + torch.bincount(target, minlength=len(states)).to(states.dtype)
     number = count[:, None, None]
@@ -178,10 +123,10 @@ def message_gradients(
     found: Tensor,  # (num_nodes, num_queries, 5, dim)
     count: Tensor,  # (num_nodes,)
     gradient: Tensor,  # like found
-    edges: SortedEdges,
+    edges: EdgeIndex,
 ) -> Tensor:
     """The gradient of every message, 0 where the edge is hidden: (num_edges, num_queries, dim)."""
-    at = edges.target
+    at = edges.target.rows
     messages = _messages(states, relations, edges)
     gradients = _gradient_of(messages, found[at], gradient[at], count[at, None, None])
     return gradients * (edge_mask > 0)[:, None, None]
@@ -192,7 +137,7 @@ def variance_of_constants(dtype: torch.dtype) -> float:
     return SMALLEST_VARIANCE * (1 + 4 * torch.finfo(dtype).eps)
 
 
-def _messages(states: Tensor, relations: Tensor, edges: SortedEdges) -> Tensor:
+def _messages(states: Tensor, relations: Tensor, edges: EdgeIndex) -> Tensor:
     """(num_edges, num_queries, dim)."""
     return states[edges.source.rows] * relations[edges.relation.rows]
 

@@ -9,10 +9,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.message_moments import (
     NUM_MOMENTS,
     SMALLEST_VARIANCE,
-    SortedEdges,
     variance_of_constants,
 )
 
@@ -140,29 +140,30 @@ def moments(
     boundary: Tensor,
     heads: Tensor,
     edge_mask: Tensor,
-    edges: SortedEdges,
+    edges: EdgeIndex,
 ) -> tuple[Tensor, Tensor]:
     """See `message_moments.moments`; float32 sums in a fixed order."""
     num_nodes, num_queries, dim = states.shape
     width = num_queries * dim
     found = states.new_empty(num_nodes, num_queries, NUM_MOMENTS + 1, dim)
     counts = torch.empty(num_nodes, device=states.device)
-    num_split, num_slots = len(edges.split), int(edges.split.shape[0] > 0) * len(edges.chunks)
+    chunks, split = edges.chunks
+    num_slots = len(chunks) if len(split) else 0
     if not found.numel():
         return found, counts
     partials = torch.empty(num_slots, NUM_MOMENTS, width, device=states.device)
     numbers = torch.empty(num_slots, device=states.device)
     block = min(COLUMNS_AT_ONCE, triton.next_power_of_2(width))
     columns = triton.cdiv(width, block)
-    _moments[(len(edges.chunks), columns)](
+    _moments[(len(chunks), columns)](
         states, relations, boundary, heads, edge_mask, edges.source.rows, edges.relation.rows,
-        edges.chunks, found, counts, partials, numbers,
+        chunks, found, counts, partials, numbers,
         width, DIM=dim, VARIANCE=SMALLEST_VARIANCE, BLOCK=block, EDGES=EDGES_AT_ONCE,
         num_warps=_warps(block),
     )  # fmt: skip
-    if num_split:
-        _combine[(num_split, columns)](
-            states, boundary, heads, edges.split, partials, numbers, found, counts,
+    if len(split):
+        _combine[(len(split), columns)](
+            states, boundary, heads, split, partials, numbers, found, counts,
             width, DIM=dim, VARIANCE=SMALLEST_VARIANCE, BLOCK=block, num_warps=_warps(block),
         )  # fmt: skip
     return found, counts
@@ -216,16 +217,17 @@ def message_gradients(
     found: Tensor,
     count: Tensor,
     gradient: Tensor,
-    edges: SortedEdges,
+    edges: EdgeIndex,
 ) -> Tensor:
     """See `message_moments.message_gradients`."""
     _, num_queries, dim = states.shape
     width = num_queries * dim
-    gradients = states.new_empty(len(edges.target), num_queries, dim)
+    gradients = states.new_empty(edges.num_edges, num_queries, dim)
     if gradients.numel():
         block = min(COLUMNS_AT_ONCE, triton.next_power_of_2(width))
-        _gradients[(len(edges.chunks), triton.cdiv(width, block))](
-            states, relations, edge_mask, edges.source.rows, edges.relation.rows, edges.chunks,
+        chunks, _ = edges.chunks
+        _gradients[(len(chunks), triton.cdiv(width, block))](
+            states, relations, edge_mask, edges.source.rows, edges.relation.rows, chunks,
             found, count, gradient, gradients,
             width, DIM=dim, CONSTANT=variance_of_constants(states.dtype), BLOCK=block,
             EDGES=EDGES_AT_ONCE, num_warps=_warps(block),

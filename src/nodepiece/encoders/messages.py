@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.composition import COMPOSITIONS
-from nodepiece.encoders.edge_layout import EdgeLayout
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.edge_products import Product, products_along
 from nodepiece.encoders.message_statistics import NUM_STATISTICS, all_statistics
 from nodepiece.encoders.parameters import Dropout, xavier
@@ -65,7 +65,7 @@ class Messages(nn.Module):
         return NUM_STATISTICS if self.statistics else 1
 
     def forward(
-        self, nodes: Tensor, relations: Tensor, edges: EdgeLayout, edge_mask: Tensor | None
+        self, nodes: Tensor, relations: Tensor, edges: EdgeIndex, edge_mask: Tensor | None
     ) -> Tensor:
         """Aggregate the messages of every target: (2 * num_nodes, width * dim).
 
@@ -75,37 +75,41 @@ class Messages(nn.Module):
         composed = self.compose_pairs(nodes, relations, edges)  # (num_pairs, dim)
         if self.attention is None and not self.statistics:
             aggregated = weighted_segment_sum(
-                composed, normalized(edges, edge_mask, like=composed), *edges.pairs_and_targets
+                composed,
+                normalized(edges, edge_mask, like=composed),
+                edges.pairs.of_edges,
+                edges.directed_target,
             )
             return self.by_direction(aggregated, edges.num_nodes)
-        messages = self.by_direction(composed, edges.num_direct_pairs)  # (num_pairs, dim)
+        messages = self.by_direction(composed, edges.pairs.num_direct)  # (num_pairs, dim)
         shares = self.shares(nodes, messages, edges, edge_mask)
-        aggregated = weighted_segment_sum(messages, shares, *edges.pairs_and_targets)
+        source, target = edges.pairs.of_edges, edges.directed_target
+        aggregated = weighted_segment_sum(messages, shares, source, target)
         if not self.statistics:
             return aggregated
-        squares = weighted_segment_sum(messages.square(), shares, *edges.pairs_and_targets)
-        each = take_rows(messages, edges.pairs)
-        return all_statistics(aggregated, squares, each, edges.targets, edge_mask)
+        squares = weighted_segment_sum(messages.square(), shares, source, target)
+        each = take_rows(messages, source)
+        return all_statistics(aggregated, squares, each, target, edge_mask)
 
-    def compose_pairs(self, nodes: Tensor, relations: Tensor, edges: EdgeLayout) -> Tensor:
+    def compose_pairs(self, nodes: Tensor, relations: Tensor, edges: EdgeIndex) -> Tensor:
         """The source composed with the relation, for every (relation, source) pair."""
-        ends = (edges.neighbours, edges.relations)
+        ends = (edges.pairs.sources, edges.pairs.relations)
         if self.composition == "subtract":
             return take_rows(nodes, ends[0]) - take_rows(relations, ends[1])
         return products_along(nodes, relations, ends, cast(Product, self.composition))
 
     def shares(
-        self, nodes: Tensor, messages: Tensor, edges: EdgeLayout, edge_mask: Tensor | None
+        self, nodes: Tensor, messages: Tensor, edges: EdgeIndex, edge_mask: Tensor | None
     ) -> Tensor:
         """The weight of each edge in the sum over the edges of its target: (num_edges, heads)."""
         if self.attention is None:
             return mean_shares(edges, edge_mask, like=nodes)
         for_node, for_message = self.attention.chunk(2, dim=1)  # (heads, head_dim) each
         of_nodes = by_head(nodes, for_node)
-        of_targets = take_rows(torch.cat([of_nodes, of_nodes]), edges.targets)
-        of_messages = take_rows(by_head(messages, for_message), edges.pairs)
+        of_targets = take_rows(torch.cat([of_nodes, of_nodes]), edges.directed_target)
+        of_messages = take_rows(by_head(messages, for_message), edges.pairs.of_edges)
         scores = nn.functional.leaky_relu(of_targets + of_messages, SLOPE)
-        return self.attention_dropout(segment_softmax(scores, edges.targets, edge_mask))
+        return self.attention_dropout(segment_softmax(scores, edges.directed_target, edge_mask))
 
     def by_direction(self, rows: Tensor, num_direct: int) -> Tensor:
         """Every row times the matrix of its direction."""
@@ -118,24 +122,24 @@ def by_head(rows: Tensor, vectors: Tensor) -> Tensor:
     return rows @ torch.block_diag(*vectors).T  # type: ignore[no-untyped-call]
 
 
-def mean_shares(edges: EdgeLayout, edge_mask: Tensor | None, *, like: Tensor) -> Tensor:
+def mean_shares(edges: EdgeIndex, edge_mask: Tensor | None, *, like: Tensor) -> Tensor:
     """1 / in-degree of the target, for every edge: (num_edges, 1)."""
     edge_mask = ones_along(edges, like) if edge_mask is None else edge_mask
-    total = segment_sum(edge_mask, edges.targets)
+    total = segment_sum(edge_mask, edges.directed_target)
     tiny = torch.finfo(edge_mask.dtype).tiny
-    return edge_mask / total.clamp_min(tiny).index_select(0, edges.targets.rows)
+    return edge_mask / total.clamp_min(tiny).index_select(0, edges.directed_target.rows)
 
 
-def normalized(edges: EdgeLayout, edge_mask: Tensor | None, *, like: Tensor) -> Tensor:
+def normalized(edges: EdgeIndex, edge_mask: Tensor | None, *, like: Tensor) -> Tensor:
     """1 / sqrt(in-degree of the target * out-degree of the source), per edge: (num_edges, 1).
 
     Every edge has its inverse, so the out-degree of one direction is the in-degree of the other.
     """
     edge_mask = ones_along(edges, like) if edge_mask is None else edge_mask
-    root = segment_sum(edge_mask, edges.targets).clamp_min(1.0).rsqrt()
-    of_target = root.index_select(0, edges.targets.rows)
-    return edge_mask * of_target * root.index_select(0, edges.reverse_targets())
+    root = segment_sum(edge_mask, edges.directed_target).clamp_min(1.0).rsqrt()
+    of_target = root.index_select(0, edges.directed_target.rows)
+    return edge_mask * of_target * root.index_select(0, edges.directed_source())
 
 
-def ones_along(edges: EdgeLayout, like: Tensor) -> Tensor:
-    return like.new_ones(len(edges.order), 1)
+def ones_along(edges: EdgeIndex, like: Tensor) -> Tensor:
+    return like.new_ones(edges.num_edges, 1)

@@ -12,7 +12,7 @@ from torch.nn.functional import leaky_relu
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import scatter, softmax
 
-from nodepiece.encoders.edge_layout import EdgeLayout
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.message_statistics import SMALLEST_VARIANCE, scaled
 from nodepiece.encoders.messages import SLOPE, Messages, by_head, mean_shares, normalized
 
@@ -34,9 +34,10 @@ class PyGMessages(Messages):
     """Messages passed by PyTorch Geometric, with the parameters of `Messages`."""
 
     def forward(
-        self, nodes: Tensor, relations: Tensor, edges: EdgeLayout, edge_mask: Tensor | None
+        self, nodes: Tensor, relations: Tensor, edges: EdgeIndex, edge_mask: Tensor | None
     ) -> Tensor:
-        target, pair = edges.targets.rows % edges.num_nodes, edges.pairs.rows
+        pairs, target = edges.pairs, edges.directed_target.rows % edges.num_nodes
+        pair = pairs.of_edges.rows
         shares = None
         if self.attention is None:
             shares = (mean_shares if self.statistics else normalized)(edges, edge_mask, like=nodes)
@@ -48,17 +49,19 @@ class PyGMessages(Messages):
             direction = Direction(
                 self,
                 matrix,
-                relations.index_select(0, edges.relations.rows[pair[part]]),
+                relations.index_select(0, pairs.relations.rows[pair[part]]),
                 None if edge_mask is None else edge_mask[part],
                 None if shares is None else shares[part],
             )
-            ends = torch.stack([edges.neighbours.rows[pair[part]], target[part]])
+            ends = torch.stack([pairs.sources.rows[pair[part]], target[part]])
             aggregated.append(self._message_passing(ends, nodes, direction))
         both = torch.cat(aggregated)
         if not self.statistics:
             return both
         degree = nodes.new_ones(len(pair), 1) if edge_mask is None else edge_mask
-        return scaled(both, scatter(degree, edges.targets.rows, 0, 2 * edges.num_nodes, "sum"))
+        return scaled(
+            both, scatter(degree, edges.directed_target.rows, 0, 2 * edges.num_nodes, "sum")
+        )
 
     @cached_property
     def _message_passing(self) -> "_MessagePassing":

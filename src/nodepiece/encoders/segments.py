@@ -7,6 +7,7 @@ the three, over the same index, so that every sum has a fixed order.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -24,15 +25,23 @@ class EdgeGroups:
     """Edges grouped by a row of some table: the row of every edge, and the edges of every row."""
 
     rows: Tensor  # (num_edges,) int64
-    edges: Bags  # num_rows bags of edges
+    num_rows: int
+    is_sorted: bool = False  # whether `rows` ascends
+
+    @cached_property
+    def edges(self) -> Bags:
+        """num_rows bags of edges. On first use it costs one stable sort, unless rows are sorted."""
+        rows, edges = self.rows, torch.arange(len(self.rows), device=self.rows.device)
+        if not self.is_sorted:
+            rows, edges = torch.sort(rows, stable=True)
+        ids = torch.arange(self.num_rows + 1, device=rows.device)
+        offsets = torch.searchsorted(rows, ids, out_int32=True)
+        return Bags(edges.int(), offsets, len(rows))
 
 
 def group_edges(rows: Tensor, num_rows: int) -> EdgeGroups:
-    """Group edges by their rows, (num_edges,). Costs one stable sort."""
-    found, edges = torch.sort(rows, stable=True)
-    ids = torch.arange(num_rows + 1, device=rows.device, dtype=rows.dtype)
-    offsets = torch.searchsorted(found, ids, out_int32=True)
-    return EdgeGroups(rows.long().contiguous(), Bags(edges.int(), offsets, len(rows)))
+    """Group edges by their rows, (num_edges,)."""
+    return EdgeGroups(rows.long().contiguous(), num_rows)
 
 
 def take_rows(values: Tensor, ends: EdgeGroups) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.encoders.edge_products import EdgeIndex, build_edge_index
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.graph.names import Names
@@ -81,7 +81,7 @@ class Snapshot:
     def edge_index(self) -> EdgeIndex:
         graph = self.dataset.train
         edges = torch.tensor(with_inverses(graph), device=self.device)
-        return build_edge_index(edges, graph.num_nodes, self.model.num_relations)
+        return EdgeIndex(edges, graph.num_nodes, self.model.num_relations)
 
     @property
     def graph(self) -> ChangingGraph:

@@ -14,7 +14,7 @@ from nodepiece.data.out_of_sample import UnseenEdges
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.unseen_nodes import averages_without_one, encode_rows
 from nodepiece.decoders.walk_graph import QueryEdges
-from nodepiece.encoders.edge_products import EdgeIndex, build_edge_index
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.evaluation.known_answers import known_tails_of
 from nodepiece.evaluation.metrics import RankingReport, report_queries
 from nodepiece.evaluation.ranking import Progress, rank_queries
@@ -124,9 +124,7 @@ class OutOfSampleEvaluator:
         """The edges of seen nodes, among which there is one node more, without any."""
         edges = cast(Tensor, model.edges)
         if self._edge_index is None or self._edge_index.target.rows.device != edges.device:
-            self._edge_index = build_edge_index(
-                edges, self.graph.num_nodes + 1, model.num_relations
-            )
+            self._edge_index = EdgeIndex(edges, self.graph.num_nodes + 1, model.num_relations)
         return self._edge_index
 
 

@@ -10,7 +10,7 @@ from torch.nn.functional import embedding
 
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.unseen_nodes import neighbour_sums
-from nodepiece.encoders.edge_products import EdgeIndex, build_edge_index
+from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.training.batches import Batches, FactBatch
 from nodepiece.training.links import fact_batches
 from nodepiece.training.objectives import sampled_loss
@@ -53,7 +53,7 @@ def masking_trainer(
     model: LinkModel, edges: Tensor, settings: TrainingSettings, *, generator: torch.Generator
 ) -> Trainer[FactBatch]:
     """The trainer of oDistMult: a vector for every node, trained with masked nodes."""
-    edge_index = build_edge_index(edges, model.num_nodes, model.num_relations)
+    edge_index = EdgeIndex(edges, model.num_nodes, model.num_relations)
     degrees = torch.bincount(edges[:, 0].long(), minlength=model.num_nodes)
     return Trainer(
         model,

@@ -1,0 +1,181 @@
+"""The edges of a graph for message passing: one record for all layers, walks and propagation."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from nodepiece.encoders.segments import EdgeGroups, group_edges
+
+CHUNK = 512  # edges of a target that one GPU program of `message_moments` goes through
+
+
+@dataclass(frozen=True)
+class RelationSourcePairs:
+    """The distinct (relation, source) pairs of some edges, in ascending order.
+
+    A message that depends on the two alone is computed once for a pair. Wikidata's graph has 2.7
+    times fewer pairs than edges.
+    """
+
+    of_edges: EdgeGroups  # num_edges edges, num_pairs rows
+    relations: EdgeGroups  # of pairs: num_pairs edges, num_relations rows
+    sources: EdgeGroups  # of pairs: num_pairs edges, num_nodes rows
+
+    @cached_property
+    def num_direct(self) -> int:
+        """The number of pairs with a direct relation, which come first."""
+        return int((self.relations.rows < self.relations.num_rows // 2).sum())
+
+
+@dataclass(frozen=True)
+class TargetRelationPairs:
+    """The distinct (target, relation) pairs of some edges, in ascending order."""
+
+    of_edges: EdgeGroups  # num_edges edges, num_pairs rows
+    key: Tensor  # (num_pairs,) int64: target * (num_relations + 1) + relation
+    num_nodes: int
+    num_relations: int
+
+    @cached_property
+    def targets(self) -> EdgeGroups:
+        """Of pairs: num_pairs edges, num_nodes rows."""
+        rows = self.key // (self.num_relations + 1)
+        return EdgeGroups(rows, self.num_nodes, is_sorted=True)
+
+
+@dataclass(frozen=True)
+class EdgeIndex:
+    """Edges, inverses included, in the order of the caller or sorted.
+
+    A message goes along the relation of an edge from its source, the tail, to its target, the head.
+    The groupings below are computed on first use, so that one which is not used costs neither time
+    nor memory. A step that is captured in a CUDA graph computes them in its warm-up.
+    """
+
+    edges: Tensor  # (num_edges, 3) integers in the caller's order: target, relation, source
+    num_nodes: int
+    num_relations: int  # direct and inverse; the second half of the ids are the inverses
+    sorted_by: Literal["target", "direction"] | None = None  # direction: direct first; then target
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.edges)
+
+    @property
+    def device(self) -> torch.device:
+        return self.edges.device
+
+    @cached_property
+    def order(self) -> Tensor:
+        """(num_edges,) int64: the position of each edge in the caller's order."""
+        if self.sorted_by is None:
+            return torch.arange(self.num_edges, device=self.device)
+        return self._sorted[1]
+
+    @cached_property
+    def target(self) -> EdgeGroups:
+        if self.sorted_by == "target":
+            return EdgeGroups(self._sorted[0], self.num_nodes, is_sorted=True)
+        return group_edges(self._column(0), self.num_nodes)
+
+    @cached_property
+    def relation(self) -> EdgeGroups:
+        return group_edges(self._column(1), self.num_relations)
+
+    @cached_property
+    def source(self) -> EdgeGroups:
+        return group_edges(self._column(2), self.num_nodes)
+
+    @cached_property
+    def directed_target(self) -> EdgeGroups:
+        """Edges grouped by direction and target: 2 * num_nodes rows.
+
+        Row n is node n as the target of direct relations, row num_nodes + n of inverse ones.
+        """
+        self._check_sorted_by("direction")
+        return EdgeGroups(self._sorted[0], 2 * self.num_nodes, is_sorted=True)
+
+    @cached_property
+    def num_direct_edges(self) -> int:
+        """The number of edges along direct relations, which come first."""
+        return int((self.directed_target.rows < self.num_nodes).sum())
+
+    def directed_source(self) -> Tensor:
+        """(num_edges,): the source of every edge, as a target in the other direction."""
+        pairs = self.pairs
+        source = pairs.sources.rows.index_select(0, pairs.of_edges.rows)
+        return source + (self.directed_target.rows < self.num_nodes) * self.num_nodes
+
+    @cached_property
+    def pairs(self) -> RelationSourcePairs:
+        """The distinct (relation, source) pairs. Costs a sort."""
+        key, pair = torch.unique(
+            self._column(1) * self.num_nodes + self._column(2), return_inverse=True
+        )
+        relation = key // max(1, self.num_nodes)
+        return RelationSourcePairs(
+            group_edges(pair, len(key)),
+            EdgeGroups(relation, self.num_relations, is_sorted=True),
+            group_edges(key % max(1, self.num_nodes), self.num_nodes),
+        )
+
+    @cached_property
+    def target_relations(self) -> TargetRelationPairs:
+        """The distinct (target, relation) pairs. Costs a sort."""
+        key, pair = torch.unique(
+            self._column(0) * (self.num_relations + 1) + self._column(1), return_inverse=True
+        )
+        of_edges = group_edges(pair, len(key))
+        return TargetRelationPairs(of_edges, key, self.num_nodes, self.num_relations)
+
+    @cached_property
+    def chunks(self) -> tuple[Tensor, Tensor]:
+        """What each GPU program of `message_moments` goes through, and which results it combines.
+
+        (num_chunks, 4) int32: target, first edge, end, slot for a partial result, or -1; and of
+        targets with several chunks, (num_split, 3) int32: target, first slot, end.
+        """
+        self._check_sorted_by("target")
+        return cut_targets(self.target.edges.offsets.long())
+
+    @cached_property
+    def _sorted(self) -> tuple[Tensor, Tensor]:
+        """Targets, or directed targets, in ascending order, and the position of each edge."""
+        target = self.edges[:, 0].long()
+        if self.sorted_by == "direction":
+            is_inverse = self.edges[:, 1] >= self.num_relations // 2
+            target = target + is_inverse * self.num_nodes
+        rows, order = torch.sort(target, stable=True)
+        return rows, order
+
+    def _column(self, column: int) -> Tensor:
+        """(num_edges,) int64, in the order of this index."""
+        values = self.edges[:, column].long()
+        return values if self.sorted_by is None else values[self.order]
+
+    def _check_sorted_by(self, name: str) -> None:
+        if self.sorted_by != name:
+            raise ValueError(f"edges must be sorted by {name}, not by {self.sorted_by}")
+
+
+def cut_targets(offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """`EdgeIndex.chunks` of offsets (num_nodes + 1,); the chunks of split targets come first."""
+    device = offsets.device
+    sizes = offsets.diff()
+    num_chunks = ((sizes + CHUNK - 1) // CHUNK).clamp_min(1)
+    order = num_chunks.argsort(descending=True, stable=True)
+    target = order.repeat_interleave(num_chunks[order])
+    first_of = (num_chunks[order].cumsum(0) - num_chunks[order]).repeat_interleave(
+        num_chunks[order]
+    )
+    slot = torch.arange(len(target), device=device)
+    start = offsets[target] + CHUNK * (slot - first_of)
+    end = torch.minimum(start + CHUNK, offsets[target + 1])
+    is_split = num_chunks[target] > 1
+    chunks = torch.stack([target, start, end, torch.where(is_split, slot, -1)], dim=1).int()
+    parts = order[num_chunks[order] > 1]
+    stop = num_chunks[parts].cumsum(0)
+    return chunks, torch.stack([parts, stop - num_chunks[parts], stop], dim=1).int()
