@@ -4,15 +4,20 @@ Everything a user needs is a name of this module: `nodepiece.read_graph`, `nodep
 so on. Each is imported when it is first used, so that `import nodepiece` takes no time.
 """
 
+import logging
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from nodepiece.errors import InputError
 from nodepiece.threads import prefer_sleep
 
 prefer_sleep()  # before PyTorch and numba are imported
+logging.getLogger("nodepiece").addHandler(logging.NullHandler())  # quiet, unless it is configured
 
 if TYPE_CHECKING:
+    from nodepiece.data.any_graph import graph, make_dataset
+    from nodepiece.data.dataset import Dataset
     from nodepiece.data.embedded import load_countries
     from nodepiece.data.label_file import read_label_file
     from nodepiece.data.label_split import LabelSplitSettings, split_labels
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from nodepiece.encoders.parameters import use_generator
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
     from nodepiece.graph.names import Names
+    from nodepiece.inference.named_vectors import NamedVectors
     from nodepiece.inference.run import Prediction, Run, load, train
     from nodepiece.inference.update import Updated, keep_vectors, update_run
     from nodepiece.settings import Experiment, load_experiment
@@ -44,11 +50,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ChangingGraph",
+    "Dataset",
     "EncoderSettings",
     "Experiment",
     "InputError",
     "KnowledgeGraph",
     "LabelSplitSettings",
+    "NamedVectors",
     "Names",
     "NodePieceEmbedding",
     "Prediction",
@@ -62,11 +70,13 @@ __all__ = [
     "describe_tokens",
     "export_tokens",
     "fit_vocabulary",
+    "graph",
     "keep_vectors",
     "load",
     "load_countries",
     "load_experiment",
     "load_tokens",
+    "make_dataset",
     "open_dataset",
     "read_dataset",
     "read_graph",
@@ -84,10 +94,12 @@ __all__ = [
 # Where each name lives; the imports above say the same to type checkers.
 _HOMES = {
     "ChangingGraph": "nodepiece.tokenizer.changing_graph",
+    "Dataset": "nodepiece.data.dataset",
     "EncoderSettings": "nodepiece.encoders.node_embedding",
     "Experiment": "nodepiece.settings",
     "KnowledgeGraph": "nodepiece.graph.knowledge_graph",
     "LabelSplitSettings": "nodepiece.data.label_split",
+    "NamedVectors": "nodepiece.inference.named_vectors",
     "Names": "nodepiece.graph.names",
     "NodePieceEmbedding": "nodepiece.encoders.node_embedding",
     "Prediction": "nodepiece.inference.run",
@@ -105,6 +117,7 @@ _HOMES = {
     "load_countries": "nodepiece.data.embedded",
     "load_experiment": "nodepiece.settings",
     "load_tokens": "nodepiece.tokenizer.storage",
+    "make_dataset": "nodepiece.data.any_graph",
     "open_dataset": "nodepiece.data.open",
     "read_dataset": "nodepiece.data.read",
     "read_graph": "nodepiece.data.read",
@@ -122,6 +135,20 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for known
+    import nodepiece.graph as _graph_package
+
+    class _CallablePackage(ModuleType):
+        """The package `nodepiece.graph`, which can be called as the function of the same name."""
+
+        def __call__(self, source: Any, *, columns: Any = None, relation: Any = None) -> Any:
+            """The graph in a path, in facts in memory, or in an object of another library.
+
+            See `nodepiece.data.any_graph.graph`.
+            """
+            read = import_module("nodepiece.data.any_graph").graph
+            return read(source, columns=columns, relation=relation)
+
+    _graph_package.__class__ = _CallablePackage
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
@@ -131,4 +158,5 @@ if not TYPE_CHECKING:  # a type checker would take every name for known
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    """What users need; the packages behind it can be imported, and are not listed."""
+    return sorted([*__all__, "__version__"])

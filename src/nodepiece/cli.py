@@ -5,6 +5,7 @@ path that leads nowhere; 130 stopped with Ctrl-C. Each command is a file in `com
 """
 
 import errno
+import logging
 import signal
 import sys
 import traceback
@@ -88,7 +89,21 @@ add_command(experiments, example="nodepiece experiments show fb15k-237-paper")
 add_command(label, example="nodepiece label graph.tsv classes.tsv -o dataset --drop-relation P31")
 
 
+class Warnings(logging.Handler):
+    """Prints what the library logs as a warning, or worse, to standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        err.print(f"{record.levelname.lower()}: {record.getMessage()}", soft_wrap=True)
+
+
+def show_warnings() -> None:
+    logger = logging.getLogger("nodepiece")
+    if not any(isinstance(handler, Warnings) for handler in logger.handlers):
+        logger.addHandler(Warnings(logging.WARNING))
+
+
 def main() -> None:
+    show_warnings()
     arguments = sys.argv[1:]
     wants_traceback = "--debug" in arguments  # at any position: people add it at the end
     watch_interrupts()

@@ -17,6 +17,7 @@ from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError, SettingError
 from nodepiece.evaluation.settings import EvaluationSettings
+from nodepiece.graph.short_text import plural
 from nodepiece.recipes import Table, merge, read_settings
 from nodepiece.renamed import current_settings
 from nodepiece.tokenizer.settings import TokenizerSettings
@@ -51,6 +52,13 @@ class Experiment:
                 )
         if not 0 <= self.seed < 2**63:
             raise InputError(f"seed must be a whole number from 0 to 2**63 - 1, got {self.seed}")
+
+    def __repr__(self) -> str:
+        number = len(changed_settings(self).keys() - {"name", "dataset", "task"})
+        return (
+            f"Experiment({self.name!r}: {self.task} on {self.dataset!r}, "
+            f"{plural(number, 'setting')} other than the defaults)"
+        )
 
 
 def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experiment:

@@ -9,6 +9,7 @@ from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
+from nodepiece.graph.short_text import plural
 
 SPLITS = ("train", "valid", "test")
 
@@ -43,6 +44,16 @@ class Dataset:
     def __post_init__(self) -> None:
         for part in ("valid", "test"):
             object.__setattr__(self, part, read_only(getattr(self, part)))
+
+    def __repr__(self) -> str:
+        counts = (
+            plural(self.train.num_nodes, "node"),
+            plural(self.train.num_relations, "relation"),
+            f"{plural(self.train.num_triples, 'fact')} to train on",
+            f"{len(self.valid):,} for valid",
+            f"{len(self.test):,} for test",
+        )
+        return f"Dataset({self.name!r}: {', '.join(counts)})"
 
     @property
     def num_nodes(self) -> int:

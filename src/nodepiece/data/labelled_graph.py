@@ -24,6 +24,7 @@ from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
+from nodepiece.graph.short_text import plural
 
 EDGES = "edges.parquet"  # what is written: names may have tabs and line ends in them
 Labels = dict[str, list[str]]  # node -> its classes, each once
@@ -60,6 +61,16 @@ class LabelledGraph:
     classes: tuple[str, ...]  # (num_classes,) in alphabetical order; the position is the class id
     labels: dict[str, NodeLabels]  # "train", "valid", "test"
     layout: str = ""  # how the file of facts was read, in words
+
+    def __repr__(self) -> str:
+        labelled = ", ".join(
+            f"{len(part.nodes):,} for {split}" for split, part in self.labels.items()
+        )
+        return (
+            f"LabelledGraph({self.name!r}: {plural(self.graph.num_nodes, 'node')}, "
+            f"{plural(self.graph.num_triples, 'fact')}, {len(self.classes):,} classes; "
+            f"labelled: {labelled})"
+        )
 
     @property
     def names(self) -> Names:

@@ -14,6 +14,7 @@ from nodepiece.data.formats import FORMATS, format_of, known_endings
 from nodepiece.data.input_file import STANDARD_INPUT, open_source, without_gz
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.short_text import plural
 
 __all__ = [
     "ReadOptions",
@@ -63,10 +64,6 @@ class ReadReport:
         if self.num_duplicates:
             said.append(f"left out {plural(self.num_duplicates, 'fact')} stated before")
         return [*said, *self.doubts]
-
-
-def plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def read_graph(

@@ -85,6 +85,14 @@ class NodePieceEmbedding(NodeEmbedding):
         self._training_tokens: Tokens | None = None  # None: the canonical ones
         self._bags: dict[bool, tuple[Bags, Bags]] = {}  # of all nodes; key: for training or not
 
+    def __repr__(self) -> str:
+        counts, encoder = self.counts, type(self.encoder).__name__
+        return (
+            f"NodePieceEmbedding({self.num_embeddings}, {self.embedding_dim}: "
+            f"{counts.anchors_per_node} anchors of {counts.num_anchors} and "
+            f"{counts.relations_per_node} relations of {counts.num_relations} a node, {encoder})"
+        )
+
     def forward(self, nodes: Tensor) -> Tensor:
         flat = nodes.flatten()
         if not flat.is_cuda:  # where this would wait for the device, and the rows are checked there

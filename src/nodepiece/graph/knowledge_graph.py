@@ -1,12 +1,17 @@
 """The record of a graph, from which every later stage starts."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.names import Names
+from nodepiece.graph.short_text import plural, short
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,61 @@ class KnowledgeGraph:
 
     def relation_name(self, relation_id: int) -> str:
         return str(relation_id) if self.names is None else self.names.relation(relation_id)
+
+    def __repr__(self) -> str:
+        example = ""
+        if len(self.triples):
+            head, relation, tail = self.triples[0].tolist()
+            parts = (self.node_name(head), self.relation_name(relation), self.node_name(tail))
+            example = f", such as {' - '.join(short(part) for part in parts)}"
+        counts = (
+            plural(self.num_nodes, "node"),
+            plural(self.num_relations, "relation"),
+            plural(self.num_triples, "fact"),
+        )
+        return f"KnowledgeGraph({', '.join(counts)}{example})"
+
+    def to_arrow(self) -> "pa.Table":
+        """An Arrow table of the facts, by name: head, relation, tail."""
+        from nodepiece.graph import conversions
+
+        return conversions.to_arrow(self)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame of the facts, by name: head, relation, tail."""
+        from nodepiece.graph import conversions
+
+        return conversions.to_pandas(self)
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame of the facts, by name: head, relation, tail."""
+        from nodepiece.graph import conversions
+
+        return conversions.to_polars(self)
+
+    def to_networkx(self) -> Any:
+        """A networkx MultiDiGraph; the relation is the key of an edge and an attribute of it."""
+        from nodepiece.graph import conversions
+
+        return conversions.to_networkx(self)
+
+    def to_pyg(self) -> Any:
+        """`Data` of PyTorch Geometric, with edge_index, edge_type and the names."""
+        from nodepiece.graph import conversions
+
+        return conversions.to_pyg(self)
+
+    def to_pykeen(self, *, create_inverse_triples: bool = False) -> Any:
+        """PyKEEN's TriplesFactory with the ids and names of the graph."""
+        from nodepiece.graph import conversions
+
+        return conversions.to_pykeen(self, create_inverse_triples=create_inverse_triples)
+
+    def to_rdflib(self, *, namespace: str | None = None) -> Any:
+        """An RDFLib graph; names that are no IRIs become such after `namespace`."""
+        from nodepiece.graph import conversions
+
+        return conversions.to_rdflib(self, namespace=namespace)
 
 
 def with_inverses(graph: KnowledgeGraph) -> IntArray:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
+from nodepiece.graph.short_text import few, plural
 from nodepiece.graph.suggestions import near_names
 
 INVERSE_PREFIX = "inverse of "
@@ -28,6 +29,13 @@ class Names:
     @staticmethod
     def of(nodes: Sequence[str], relations: Sequence[str]) -> "Names":
         return Names(pa.array(nodes, pa.large_string()), pa.array(relations, pa.large_string()))
+
+    def __repr__(self) -> str:
+        nodes, relations = plural(len(self.nodes), "node"), plural(len(self.relations), "relation")
+        return (
+            f"Names({nodes}: {few(self.nodes[:4].to_pylist())}; "
+            f"{relations}: {few(self.relations[:4].to_pylist())})"
+        )
 
     def node(self, node_id: int) -> str:
         return self.nodes[int(node_id)].as_py()

@@ -93,6 +93,13 @@ class InductiveRun(FactRun):
         """The vectors of the graph's nodes, computed at the first query."""
         return self.snapshot.encoded
 
+    @property
+    def num_nodes(self) -> int:
+        return self.dataset.num_nodes
+
+    def _state(self) -> str:
+        return "" if self.put_on is None else " of another graph"
+
     def node_names(self) -> list[str]:
         return self.dataset.names.nodes.to_pylist()
 

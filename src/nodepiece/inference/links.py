@@ -101,6 +101,15 @@ class LinkRun(FactRun):
         """(num_nodes, dim), in the order of the node names."""
         return self.snapshot.patched.whole
 
+    @property
+    def num_nodes(self) -> int:
+        return int(self.is_present.sum())
+
+    def _state(self) -> str:
+        if self.is_hypothetical:
+            return ", with assumed facts"
+        return "" if self.updates is None else ", with updates"
+
     def node_names(self) -> list[str]:
         snapshot = self.snapshot
         names = snapshot.names.nodes.to_pylist()

@@ -15,6 +15,7 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.short_text import plural
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.named_vectors import NamedVectors
 from nodepiece.inference.opened_files import OpenedFiles
@@ -23,6 +24,11 @@ from nodepiece.tasks.task import Task
 from nodepiece.tasks.train import choose_device
 from nodepiece.tokenizer.changing_graph import NamedFacts
 from nodepiece.tokenizer.tokens import TokenTable
+
+INTERNAL = {  # attributes of runs that other modules use, and users do not
+    *("address", "encoded", "evaluator", "is_present", "is_up_to_date", "node_vectors", "opened"),
+    *("patched", "put_on", "snapshot", "snapshot_on_disk", "task", "updates"),
+}
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,26 @@ class Run:
 
     def __init__(self, opened: Opened, task: Task[Any], model: nn.Module) -> None:
         self.opened, self.task, self.model = opened, task, model
+
+    def __repr__(self) -> str:
+        size = plural(self.num_nodes, "node")
+        return (
+            f"{type(self).__name__}({str(self.folder)!r}: {self.experiment.task} on "
+            f"{self.experiment.dataset!r}, {size}{self._state()})"
+        )
+
+    def __dir__(self) -> list[str]:
+        """What users need; the rest serves the other modules of nodepiece."""
+        return [name for name in super().__dir__() if name not in INTERNAL and name[:1] != "_"]
+
+    def _state(self) -> str:
+        """What else there is to say of the graph of the run, for `repr`."""
+        return ""
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes that the run knows."""
+        return self.task.graph.num_nodes
 
     @property
     def folder(self) -> Path:

@@ -14,6 +14,7 @@ from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.changing_adjacency import with_room
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
+from nodepiece.graph.short_text import plural
 from nodepiece.tokenizer.changing_tokens import Batch, ChangingTokens
 from nodepiece.tokenizer.token_rows import TokenRows
 from nodepiece.tokenizer.tokens import TokenTable
@@ -81,6 +82,13 @@ class ChangingGraph:
         self.tokens = ChangingTokens(adjacency or build_adjacency(graph), table)
         present = np.ones(graph.num_nodes, np.bool_) if is_present is None else is_present.copy()
         self.is_present: NDArray[np.bool_] = present
+
+    def __repr__(self) -> str:
+        present, more = int(self.is_present.sum()), len(self._more)
+        return (
+            f"ChangingGraph({plural(present, 'node')}, {plural(len(self._relations), 'relation')}; "
+            f"{more:,} nodes added, {self.num_nodes - present:,} removed)"
+        )
 
     @property
     def num_nodes(self) -> int:

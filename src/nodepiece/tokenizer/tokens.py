@@ -17,6 +17,7 @@ from nodepiece.graph.nearest import (
     distances_to_chosen,
     nearest_sources,
 )
+from nodepiece.graph.short_text import few, plural, short
 from nodepiece.tokenizer.context import RelationSets, relation_sets
 from nodepiece.tokenizer.token_values import fault_in
 from nodepiece.tokenizer.vocabulary import Vocabulary
@@ -50,6 +51,14 @@ class TokenTable:
     def __post_init__(self) -> None:
         for field in ("anchors", "distances", "relations"):
             object.__setattr__(self, field, read_only(getattr(self, field)))
+
+    def __repr__(self) -> str:
+        first = f"; {short(self.vocabulary.node_name(0))} is " if self.num_nodes else ""
+        pieces = few(self.pieces(0)) if self.num_nodes else ""
+        return (
+            f"TokenTable({plural(self.num_nodes, 'node')} as {self.anchors_per_node} anchors and "
+            f"{plural(self.relations_per_node, 'relation')} each{first}{pieces})"
+        )
 
     @cached_property
     def fault(self) -> str | None:

@@ -10,6 +10,7 @@ from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.graph.nearest import UNREACHED
+from nodepiece.graph.short_text import few, plural
 from nodepiece.tokenizer.anchors import anchor_for_each_lost_component, select_anchors
 from nodepiece.tokenizer.settings import TokenizerSettings
 
@@ -33,6 +34,14 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "anchors", read_only(self.anchors))
+
+    def __repr__(self) -> str:
+        anchors = [self.node_name(node) for node in self.anchors[:4].tolist()]
+        return (
+            f"Vocabulary({plural(self.num_anchors, 'anchor')}: {few(anchors)}; "
+            f"{plural(self.num_relations, 'relation')} with inverses; "
+            f"for {plural(self.num_nodes, 'node')})"
+        )
 
     @property
     def num_anchors(self) -> int:

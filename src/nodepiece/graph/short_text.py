@@ -1,0 +1,19 @@
+"""Short text for people: counts with their nouns, and long names cut."""
+
+MOST_LETTERS = 40  # of a name within a line
+
+
+def plural(number: int, noun: str) -> str:
+    """A number and its noun, such as "1 fact" or "1,440 facts"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def short(name: str) -> str:
+    """A name on one line, cut where it is long."""
+    line = " ".join(name.split())
+    return line if len(line) <= MOST_LETTERS else line[: MOST_LETTERS - 3] + "..."
+
+
+def few(names: list[str], most: int = 3) -> str:
+    """The first names of a list, quoted."""
+    return ", ".join(repr(short(name)) for name in names[:most]) + ", ..." * (len(names) > most)
