@@ -61,7 +61,14 @@ def train(experiment: Experiment, dataset: Dataset, num_steps: int) -> Measured:
     generator = torch.Generator().manual_seed(experiment.seed)
     edges = torch.tensor(with_inverses(dataset.train))
     keep_freed_memory()  # as `nodepiece train` does
-    trainer = link_trainer(model, edges, experiment.training, generator=generator)
+    trainer = link_trainer(
+        model,
+        edges,
+        experiment.training,
+        one_vs_all=experiment.one_vs_all,
+        sampled=experiment.sampled,
+        generator=generator,
+    )
     clock = Clock(num_warm_up=3, num_steps=num_steps)
     with suppress(EnoughSteps):
         trainer.run_epoch(0, lambda done, total: clock.tick())
@@ -111,7 +118,7 @@ def pykeen_train(experiment: Experiment, dataset: Dataset, num_steps: int) -> Me
         LCWATrainingLoop(**common)
         if settings.is_one_vs_all
         else SLCWATrainingLoop(
-            **common, negative_sampler_kwargs={"num_negs_per_pos": settings.num_negatives}
+            **common, negative_sampler_kwargs={"num_negs_per_pos": experiment.sampled.num_negatives}
         )
     )
     with suppress(EnoughSteps):
@@ -119,7 +126,7 @@ def pykeen_train(experiment: Experiment, dataset: Dataset, num_steps: int) -> Me
             facts,
             num_epochs=1,
             batch_size=settings.batch_size,
-            label_smoothing=settings.smoothing,
+            label_smoothing=experiment.one_vs_all.smoothing,
             callbacks=Ticks(),  # type: ignore[no-untyped-call]
             use_tqdm=False,
         )
@@ -169,7 +176,7 @@ def pykeen_model(experiment: Experiment, facts: Any) -> Any:
     from pykeen.losses import BCEWithLogitsLoss, NSSALoss
     from pykeen.models import NodePiece
 
-    tokenizer, training = experiment.tokenizer, experiment.training
+    tokenizer, training, sampled = experiment.tokenizer, experiment.training, experiment.sampled
     if experiment.encoder.hidden_dim != 2 * experiment.encoder.dim:
         raise ValueError("the hidden layer of PyKEEN's MLP has twice the size of its output")
     return NodePiece(
@@ -195,7 +202,7 @@ def pykeen_model(experiment: Experiment, facts: Any) -> Any:
         relation_constrainer="complex_normalize",
         loss=BCEWithLogitsLoss()
         if training.is_one_vs_all
-        else NSSALoss(margin=training.margin, adversarial_temperature=training.temperature),
+        else NSSALoss(margin=sampled.margin, adversarial_temperature=sampled.temperature),
         random_seed=experiment.seed,
     )
 

@@ -45,7 +45,7 @@ from nodepiece.inference.run import load
 from nodepiece.settings import Experiment
 from nodepiece.tasks.train import train_experiment
 from nodepiece.tokenizer.settings import TokenizerSettings
-from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.settings import SampledSettings, TrainingSettings
 
 RELATIONS = (
     "member_of",
@@ -131,16 +131,18 @@ def experiments(dataset: Path, num_nodes: int, epochs: int) -> dict[str, Experim
         training=TrainingSettings(
             loss="self-adversarial",
             epochs=epochs,
-            steps_per_epoch=1_000,
             batch_size=1_024,
-            shared_negatives=True,
-            num_negatives=1_024,
-            temperature=1.0,
-            margin=0.0,
             learning_rate=2e-3,
             schedule="cosine",
             precision="tf32",
             checkpoint_seconds=3_600.0,
+        ),
+        sampled=SampledSettings(
+            steps_per_epoch=1_000,
+            shared_negatives=True,
+            num_negatives=1_024,
+            temperature=1.0,
+            margin=0.0,
         ),
         evaluation=EvaluationSettings(candidates="given"),
     )

@@ -22,7 +22,7 @@ from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.files import write_json
 from nodepiece.settings import Experiment, to_toml
 from nodepiece.tokenizer.settings import TokenizerSettings
-from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.settings import SampledSettings, TrainingSettings
 
 SEEDS = (0, 1, 2)
 EXPERIMENT = Experiment(
@@ -32,15 +32,10 @@ EXPERIMENT = Experiment(
     encoder=EncoderSettings(dim=64, hidden_dim=64, dropout=0.0),
     decoder=DecoderSettings("complex"),
     training=TrainingSettings(
-        loss="self-adversarial",
-        margin=0.0,
-        temperature=1.0,
-        num_negatives=16,
-        batch_size=256,
-        learning_rate=0.003,
-        epochs=8,
-        steps_per_epoch=150,
-        subsampling=True,
+        loss="self-adversarial", batch_size=256, learning_rate=0.003, epochs=8
+    ),
+    sampled=SampledSettings(
+        margin=0.0, temperature=1.0, num_negatives=16, steps_per_epoch=150, subsampling=True
     ),
 )
 

@@ -64,7 +64,7 @@ def train(options: argparse.Namespace, data: Path, folder: Path) -> dict[str, An
     changes = [
         f"dataset={data}",
         "training.epochs=2",
-        f"training.steps_per_epoch={options.steps // 2}",
+        f"sampled.steps_per_epoch={options.steps // 2}",
         "training.validate_every=0",
         *(options.set or []),
     ]

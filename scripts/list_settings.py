@@ -27,15 +27,13 @@ INTRODUCTION = """# Settings
 Every setting of an experiment, by group. A TOML file has a table for each group, the command line
 takes `--set training.epochs=5`, and `nodepiece experiments show NAME` prints all settings of an
 experiment and marks those that differ from the defaults below. A value that does not fit is refused
-before anything is trained, and so is a setting of a group that the task does not read. This page is
-written by `python -m scripts.list_settings`.
+before anything is trained, and so is a setting that the task, or its loss, does not read. This page
+is written by `python -m scripts.list_settings`.
 """
 # Other settings with which a setting is read; a range holds if it is accepted with one of them.
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "graph": [{"kind": "compgcn"}],
     "tokenizer": [{}, {"anchors_per_node": 0}],
-    "training": [{}, {"loss": "self-adversarial"}],
-    "training.num_negatives": [{"loss": "self-adversarial"}],
     "training.patience": [{"validate_every": 1}],
 }
 
@@ -48,14 +46,33 @@ def page() -> str:
     for group in groups:
         record = getattr(experiment, group)
         about = inspect.cleandoc(type(record).__doc__ or "").splitlines()[0]
-        parts += [f"\n## [{group}]\n", f"{about} Read by {readers(group)}.\n"]
+        tasks = readers(group)
+        parts += [f"\n## [{group}]\n", f"{about} Read by {in_words(tasks)}.\n"]
         parts += table_of(record, group)
     return "\n".join(parts) + "\n"
 
 
-def readers(group: str) -> str:
-    """The tasks that read a group of settings."""
-    tasks = [name for name, task in TASKS.items() if group in (*task.reads, OF_EVERY_TASK)]
+def readers(group: str) -> list[str]:
+    """The tasks that read some setting of a group."""
+    return [
+        name for name, task in TASKS.items() if group == OF_EVERY_TASK or task.reads_group(group)
+    ]
+
+
+def exceptions(group: str, key: str) -> str:
+    """Such as " (not inductive-link-prediction)", where not all readers of a group read a field."""
+    if group in ("", OF_EVERY_TASK):
+        return ""
+    tasks = readers(group)
+    reading = [name for name in tasks if TASKS[name].reads_setting(f"{group}.{key}")]
+    others = [name for name in tasks if name not in reading]
+    if not others:
+        return ""
+    is_short = len(others) < len(reading)
+    return f" (not {', '.join(others)})" if is_short else f" (only {', '.join(reading)})"
+
+
+def in_words(tasks: list[str]) -> str:
     return "every task" if len(tasks) == len(TASKS) else ", ".join(tasks)
 
 
@@ -66,7 +83,8 @@ def table_of(record: Any, group: str, leave_out: list[str] | None = None) -> Ite
     yield "|---|---|---|---|"
     for key in fields(record):
         if key.name not in (leave_out or ()):
-            cells = (meanings[key.name], values_of(record, key, group), default_of(key))
+            meaning = meanings[key.name] + exceptions(group, key.name)
+            cells = (meaning, values_of(record, key, group), default_of(key))
             yield f"| `{key.name}` | {' | '.join(cells)} |"
 
 

@@ -32,7 +32,6 @@ tokenizer.relations_per_node = 2
 encoder.dim = 8
 encoder.hidden_dim = 8
 training.epochs = 2
-training.batch_size = 8
 """
 FACT_QUERY = ("--head", "n0", "--relation", "next", "--include-known")
 

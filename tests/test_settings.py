@@ -59,10 +59,11 @@ def test_nodepiece_has_the_hyperparameters_of_the_paper(dataset: str) -> None:
         training.loss,
     ] == shared
     if margin is None:
-        assert training.smoothing == smoothing
+        assert experiment.one_vs_all.smoothing == smoothing
     else:
-        assert (training.margin, training.num_negatives) == (margin, negatives)
-        assert training.temperature == 0  # as the published numbers were made
+        sampled = experiment.sampled
+        assert (sampled.margin, sampled.num_negatives) == (margin, negatives)
+        assert sampled.temperature == 0  # as the published numbers were made
     assert (encoder.kind, encoder.dim, encoder.hidden_dim) == ("mlp", 200, 400)
     assert encoder.dropout == 0.1
     assert experiment.decoder.kind == "rotate"
@@ -79,8 +80,8 @@ def test_rotate_has_the_hyperparameters_of_the_paper(name: str) -> None:
     found = (
         experiment.encoder.dim,
         training.batch_size,
-        training.margin,
-        training.num_negatives,
+        experiment.sampled.margin,
+        experiment.sampled.num_negatives,
     )
     assert found == ROTATE[name]
     assert (experiment.encoder.kind, training.loss) == ("lookup", "self-adversarial")
@@ -91,9 +92,10 @@ def test_rotate_has_the_hyperparameters_of_the_paper(name: str) -> None:
 def test_relation_prediction_has_the_hyperparameters_of_the_paper(dataset: str) -> None:
     experiment = load_experiment(f"{dataset}-relations-paper")
     links, training = load_experiment(f"{dataset}-paper"), experiment.training
-    found = (training.batch_size, training.epochs, training.margin, training.num_negatives)
+    sampled = experiment.sampled
+    found = (training.batch_size, training.epochs, sampled.margin, sampled.num_negatives)
     assert found == RELATIONS[dataset]
-    assert (training.loss, training.temperature) == ("self-adversarial", 0)
+    assert (training.loss, sampled.temperature) == ("self-adversarial", 0)
     assert training.learning_rate == links.training.learning_rate
     assert (experiment.tokenizer, experiment.encoder) == (links.tokenizer, links.encoder)
     assert (experiment.task, experiment.dataset) == ("relation-prediction", dataset)
@@ -152,11 +154,11 @@ def test_a_file_may_extend_a_file_beside_it(tmp_path: Path) -> None:
 
 
 def test_overrides_come_last() -> None:
-    overrides = ["training.epochs=5", "decoder.kind=distmult", "seed=3", "training.margin = 4"]
+    overrides = ["training.epochs=5", "decoder.kind=distmult", "seed=3", "sampled.margin = 4"]
     experiment = load_experiment("countries", [*overrides, "tokenizer.mix={random=1.0}"])
     assert (experiment.training.epochs, experiment.seed) == (5, 3)
     assert experiment.decoder.kind == "distmult"
-    assert isinstance(experiment.training.margin, float)
+    assert isinstance(experiment.sampled.margin, float)
     assert experiment.tokenizer.mix == {"random": 1.0}
 
 
@@ -174,7 +176,7 @@ def test_the_last_of_two_overrides_wins() -> None:
         ('dataset = "x"\n[training]\nepochs = 3.5', "training.epochs must be int, got 3.5"),
         ('dataset = "x"\n[training]\nepochs = true', "training.epochs must be int, got True"),
         ('dataset = "x"\n[training]\nepochs = "3"', "training.epochs must be int, got '3'"),
-        ('dataset = "x"\n[training]\nmargin = "3"', "training.margin must be float"),
+        ('dataset = "x"\n[sampled]\nmargin = "3"', "sampled.margin must be float"),
         ('dataset = "x"\n[training]\nepochs = {}', "training.epochs must be int"),
         ('dataset = "x"\ntraining = 3', "training must be a table"),
         ('dataset = "x"\n[tokenizer]\nnum_anchors = "many"', "num_anchors must be int or nothing"),
@@ -280,3 +282,23 @@ def test_a_data_file_in_place_of_an_experiment_is_answered_with_what_to_write(
 def test_a_seed_that_no_generator_takes_is_refused(seed: int) -> None:
     with pytest.raises(InputError, match=f"seed must be a whole number from 0 .* got {seed}"):
         load_experiment("countries", [f"seed={seed}"])
+
+
+def test_settings_of_training_by_their_old_names_go_to_their_groups(tmp_path: Path) -> None:
+    text = 'dataset = "x"\n[training]\nepochs = 3\nsmoothing = 0.1\nnum_negatives = 7\n'
+    overrides = ["training.mask_share=0.2", "training.num_negatives=8"]
+    experiment = load_experiment(write(tmp_path, text), overrides)
+    assert (experiment.training.epochs, experiment.one_vs_all.smoothing) == (3, 0.1)
+    assert (experiment.sampled.num_negatives, experiment.out_of_sample.mask_share) == (8, 0.2)
+
+
+def test_a_setting_by_its_old_and_its_new_name_is_refused(tmp_path: Path) -> None:
+    text = 'dataset = "x"\ntraining.margin = 3.0\nsampled.margin = 4.0\n'
+    with pytest.raises(InputError, match=r"margin is the old name of sampled\.margin; give one"):
+        load_experiment(write(tmp_path, text))
+
+
+def test_a_file_may_extend_one_that_has_old_names(tmp_path: Path) -> None:
+    write(tmp_path, 'dataset = "x"\ntraining.margin = 3.0', "parent.toml")
+    child = write(tmp_path, 'extends = "parent.toml"\nsampled.margin = 4.0')
+    assert load_experiment(child).sampled.margin == 4.0

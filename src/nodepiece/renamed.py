@@ -8,31 +8,46 @@ from typing import Any
 
 from nodepiece.errors import InputError
 
-# group -> old key -> new key, of settings in TOML files and on the command line
+# old name -> new name, of settings in TOML files and on the command line
 SETTINGS = {
-    "walks": {
-        "weight": "coefficient",
-        "choose_weight": "choose_coefficient",
-        "apart": "separate_losses",
-    },
+    "walks.weight": "walks.coefficient",
+    "walks.choose_weight": "walks.choose_coefficient",
+    "walks.apart": "walks.separate_losses",
+    "training.smoothing": "one_vs_all.smoothing",
+    "training.relation_weight": "one_vs_all.relation_weight",
+    "training.regularization": "one_vs_all.regularization",
+    "training.margin": "sampled.margin",
+    "training.num_negatives": "sampled.num_negatives",
+    "training.shared_negatives": "sampled.shared_negatives",
+    "training.temperature": "sampled.temperature",
+    "training.subsampling": "sampled.subsampling",
+    "training.steps_per_epoch": "sampled.steps_per_epoch",
+    "training.mask_share": "out_of_sample.mask_share",
 }
 # old name -> new name, of tensors in model.safetensors and checkpoint.safetensors
 TENSORS = {"walks.weight": "walks.coefficient"}
 
 
 def current_settings(table: dict[str, Any], source: str) -> dict[str, Any]:
-    """A table of settings with its old keys renamed."""
-    renamed = dict(table)
-    for group, keys in SETTINGS.items():
-        values = table.get(group)
-        if not isinstance(values, dict):
+    """A table of settings with old names renamed; a group without settings is left out."""
+    renamed = {
+        group: dict(values) if isinstance(values, dict) else values
+        for group, values in table.items()
+    }
+    for old, new in SETTINGS.items():
+        group, _, key = old.partition(".")
+        values = renamed.get(group)
+        if not isinstance(values, dict) or key not in values:
             continue
-        for old, new in keys.items():
-            if old in values and new in values:
-                raise InputError(
-                    f"{source}: {group}.{old} is the old name of {group}.{new}; give one of them"
-                )
-        renamed[group] = {keys.get(key, key): value for key, value in values.items()}
+        new_group, _, new_key = new.partition(".")
+        place = renamed.setdefault(new_group, {})
+        if not isinstance(place, dict):
+            continue  # refused by who builds the record
+        if new_key in place:
+            raise InputError(f"{source}: {old} is the old name of {new}; give one of them")
+        place[new_key] = values.pop(key)
+        if not values:
+            del renamed[group]
     return renamed
 
 

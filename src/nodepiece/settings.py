@@ -21,7 +21,12 @@ from nodepiece.graph.short_text import plural
 from nodepiece.recipes import Table, merge, read_settings
 from nodepiece.renamed import current_settings
 from nodepiece.tokenizer.settings import TokenizerSettings
-from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.settings import (
+    OneVsAllSettings,
+    OutOfSampleSettings,
+    SampledSettings,
+    TrainingSettings,
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,9 @@ class Experiment:
     walks: WalkSettings = field(default_factory=WalkSettings)  # beside vectors
     classifier: ClassifierSettings = field(default_factory=ClassifierSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    one_vs_all: OneVsAllSettings = field(default_factory=OneVsAllSettings)  # by training.loss
+    sampled: SampledSettings = field(default_factory=SampledSettings)  # by training.loss
+    out_of_sample: OutOfSampleSettings = field(default_factory=OutOfSampleSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
 
     def __post_init__(self) -> None:

@@ -176,7 +176,7 @@ def test_a_split_of_the_countries_can_be_trained_on(nodepiece: Nodepiece, tmp_pa
     assert "unseen nodes for test" in nodepiece("split", "countries", "-o", "split").out
     (tmp_path / "unseen.toml").write_text(
         'extends = "countries"\ndataset = "split"\ntask = "out-of-sample"\n'
-        "graph.layers = 0\ntraining.epochs = 1\ntraining.mask_share = 0.2\n"
+        "graph.layers = 0\ntraining.epochs = 1\nout_of_sample.mask_share = 0.2\n"
     )
     ran = nodepiece("train", "unseen.toml", "-o", "run", "--device", "cpu")
     assert ran.status == 0 and "test MRR" in ran.out

@@ -30,12 +30,16 @@ batch_size = 32
 """
 TASKS = {
     "run-links": ("link-prediction", "dataset", ()),
-    "run-relations": ("relation-prediction", "dataset", ("training.relation_weight=1.0",)),
+    "run-relations": ("relation-prediction", "dataset", ("one_vs_all.relation_weight=1.0",)),
     "run-unseen": ("out-of-sample", "unseen", ()),
     "run-classes": (
         "node-classification",
         "labelled",
-        ("training.metric=hard_accuracy", "training.loss=binary-cross-entropy"),
+        (
+            "training.metric=hard_accuracy",
+            "training.loss=binary-cross-entropy",
+            "training.batch_size=512",
+        ),
     ),
     "run-inductive": (
         "inductive-link-prediction",

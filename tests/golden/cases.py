@@ -33,7 +33,11 @@ INDUCTIVE = (
     "evaluation.num_negatives=10",
 )
 COMPGCN = ("graph.kind=compgcn", "graph.layers=1", "graph.attention_heads=2")
-CLASSES = ("training.metric=hard_accuracy", "training.loss=binary-cross-entropy")
+CLASSES = (
+    "training.metric=hard_accuracy",
+    "training.loss=binary-cross-entropy",
+    "training.batch_size=512",  # a step has all nodes
+)
 
 # name: task, dataset, settings
 RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {

@@ -4,11 +4,11 @@ People live in cities, cities are in countries. Who lives in a city of a country
 stated of some people, and to be found out of the rest. People also have friends in any country.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.tasks.training_changes import with_training
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import InductiveDataset
@@ -84,5 +84,5 @@ EXPERIMENT = Experiment(
 
 
 def experiment(**training: object) -> Experiment:
-    changed = replace(EXPERIMENT.training, **training)  # type: ignore[arg-type]
-    return replace(EXPERIMENT, training=changed)
+    """The experiment with other settings of training."""
+    return with_training(EXPERIMENT, **training)

@@ -8,6 +8,7 @@ half of the couples, and to be found out of the rest: five in validation, five i
 from dataclasses import replace
 
 import numpy as np
+from tests.tasks.training_changes import with_training
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import DecoderSettings
@@ -55,5 +56,4 @@ EXPERIMENT = Experiment(
 
 def experiment(task: str = "link-prediction", **training: object) -> Experiment:
     """The experiment with other settings of training."""
-    changed = replace(EXPERIMENT.training, **training)  # type: ignore[arg-type]
-    return replace(EXPERIMENT, task=task, training=changed)
+    return with_training(replace(EXPERIMENT, task=task), **training)

@@ -93,9 +93,11 @@ def average_gradients(folder: Path) -> None:
     processes, model = current_processes(), model_of_couples()
     edges = torch.tensor(with_inverses(couples().train))
     for name, settings in MEANS.items():
-        training = experiment(**settings, batch_size=48).training
+        chosen = experiment(**settings, batch_size=48)
         generator = torch.Generator().manual_seed(processes.rank)
-        trainer = link_trainer(model, edges, training, generator=generator)
+        trainer = link_trainer(
+            model, edges, chosen.training, one_vs_all=chosen.one_vs_all, generator=generator
+        )
         trainer.batches.start_epoch(generator=generator)
         batch = trainer.batches.take(torch.tensor([0]))
         trainer.optimizer.zero_grad()

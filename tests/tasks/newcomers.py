@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.tasks.couples import couples, experiment
+from tests.tasks.training_changes import with_training
 
 from nodepiece.data.out_of_sample import NamedTriple, OutOfSampleDataset, edges_of_unseen
 from nodepiece.decoders.walks import WalkSettings
@@ -30,17 +31,16 @@ UNSEEN: dict[str, dict[str, tuple[NamedTriple, ...]]] = {
 
 def settings(**changes: Any) -> Experiment:
     base = experiment(epochs=2)
-    training = replace(base.training, **changes.pop("training", {}))
-    return replace(base, task="out-of-sample", training=training, **changes)
+    base = with_training(base, **changes.pop("training", {}))
+    return replace(base, task="out-of-sample", **changes)
 
 
 def lookup(**training: Any) -> Experiment:
-    chosen = TrainingSettings(
-        loss="softplus", margin=0.0, num_negatives=1, mask_share=0.5, epochs=2, batch_size=16
-    )
+    chosen = TrainingSettings(loss="softplus", epochs=2, batch_size=16)
     base = settings()
     encoder = replace(base.encoder, kind="lookup")
-    return replace(base, encoder=encoder, training=replace(chosen, **training))
+    sampled = {"margin": 0.0, "num_negatives": 1, "mask_share": 0.5}
+    return with_training(replace(base, encoder=encoder, training=chosen), **(sampled | training))
 
 
 def walking(**training: Any) -> Experiment:

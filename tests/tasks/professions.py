@@ -8,6 +8,7 @@ relation, northerner from where the town lies, one step further.
 from dataclasses import replace
 
 import numpy as np
+from tests.tasks.training_changes import with_training
 
 from nodepiece.data.labelled_graph import LabelledGraph, label_graph
 from nodepiece.decoders.class_model import ClassifierSettings
@@ -66,6 +67,5 @@ EXPERIMENT = Experiment(
 
 def experiment(label_share: float = 1.0, **training: object) -> Experiment:
     """The experiment with other settings of training."""
-    changed = replace(EXPERIMENT.training, **training)  # type: ignore[arg-type]
     classifier = ClassifierSettings(label_share=label_share)
-    return replace(EXPERIMENT, training=changed, classifier=classifier)
+    return with_training(replace(EXPERIMENT, classifier=classifier), **training)

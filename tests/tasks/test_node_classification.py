@@ -148,9 +148,9 @@ def test_the_sampled_nodes_are_in_the_run_folder(tmp_path: Path) -> None:
     [
         ({"metric": "mrr"}, "no training.metric = 'mrr'; it is one of roc_auc, prc_auc"),
         ({"loss": "cross-entropy"}, 'set training.loss = "binary-cross-entropy"'),
-        ({"hide_targets": True}, "training.hide_targets does nothing here"),
-        ({"regularization": 0.1}, "training.relation_weight and regularization do nothing"),
-        ({"mask_share": 0.1}, "training.mask_share does nothing here"),
+        ({"hide_targets": True}, "hide_targets = true would do nothing: node-class"),
+        ({"regularization": 0.1}, "one_vs_all.regularization = 0.1 would do nothing"),
+        ({"mask_share": 0.1}, "out_of_sample.mask_share = 0.1 would do nothing"),
     ],
 )
 def test_settings_for_other_tasks_are_refused(

@@ -185,12 +185,12 @@ def test_sums_over_neighbours_are_those_of_the_edges() -> None:
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        (settings(graph=replace(settings().graph, layers=1)), "set graph.layers = 0"),
+        (settings(graph=replace(settings().graph, layers=1)), r"graph.layers = 1 .* set it to 0"),
         (settings(tokenizer=replace(settings().tokenizer, select="random")), "tokenizer.select"),
-        (lookup(loss="cross-entropy"), "sampled negatives"),
+        (lookup(loss="cross-entropy", margin=9.0, num_negatives=20), "sampled negatives"),
         (settings(training={"mask_share": 0.1, "resample_relations": True}), "leave shuffle"),
-        (settings(training={"hide_targets": True}), "leave training.hide_targets out"),
-        (walking(mask_share=0.0), "set training.mask_share above 0"),
+        (settings(training={"hide_targets": True}), "hide_targets = true .* leave it out"),
+        (walking(mask_share=0.0), "set out_of_sample.mask_share above 0"),
         (walking(loss="softplus"), "losses against all nodes"),
         (replace(lookup(), walks=WalkSettings(steps=1)), "set walks.steps = 0 for the baseline"),
     ],

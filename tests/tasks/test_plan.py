@@ -32,6 +32,7 @@ from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
 from nodepiece.tasks.timing import count_steps, estimate_duration, seconds_a_step, seconds_to_rank
 from nodepiece.training.batches import QueryBatches
+from nodepiece.training.settings import SampledSettings
 
 EXPERIMENT = experiment(epochs=1)
 WITH_LAYERS = replace(
@@ -196,9 +197,10 @@ def test_a_step_that_grows_with_the_nodes_is_prolonged_to_all_of_them(
     )
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3)
     training = replace(EXPERIMENT.training, loss=loss, batch_size=8)
+    sampled = SampledSettings()
     if loss == "self-adversarial":
-        training = replace(training, num_negatives=100, shared_negatives=True)
-    chosen = replace(EXPERIMENT, training=training)
+        sampled = SampledSettings(num_negatives=100, shared_negatives=True)
+    chosen = replace(EXPERIMENT, training=training, sampled=sampled)
     assert seconds_a_step(chosen, sizes, CPU, rng=np.random.default_rng(0)) == seconds
 
 
@@ -222,6 +224,6 @@ def test_ranking_is_timed_among_the_nodes_and_facts_that_the_experiment_asks_for
 
 def test_weights_of_facts_are_counted() -> None:
     chosen = load_experiment("wikikg2-paper")
-    without = replace(chosen, training=replace(chosen.training, subsampling=False))
+    without = replace(chosen, sampled=replace(chosen.sampled, subsampling=False))
     with_weights, plain = (assumed_subject(each, WIKIKG2) for each in (chosen, without))
     assert plan(with_weights).training - plan(plain).training == 2 * 4 * WIKIKG2.num_facts

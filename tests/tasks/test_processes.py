@@ -102,9 +102,9 @@ def test_the_gradient_of_two_processes_is_that_of_their_batches_together(
         torch.stack([rows, torch.cat([part["answers"][1] for part in parts])]),
         torch.cat([part["weight"] for part in parts]),
     )
-    model, training = model_of_couples(), experiment(**MEANS[name]).training
+    model, chosen = model_of_couples(), experiment(**MEANS[name])
 
-    one_vs_all_loss(model, batch, training).backward()  # type: ignore[no-untyped-call]
+    one_vs_all_loss(model, batch, chosen.training, chosen.one_vs_all).backward()  # type: ignore[no-untyped-call]
 
     expected = [parameter.grad for parameter in model.parameters()]
     for part in parts:

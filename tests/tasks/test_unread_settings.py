@@ -1,5 +1,6 @@
 """Settings that a task would ignore, and metrics that it cannot compute."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,10 +21,11 @@ from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.node_classification import NodeClassification
 from nodepiece.tasks.registry import TASKS, check_task
-from nodepiece.tasks.task import Task
+from nodepiece.tasks.task import Task, fields_of
 from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
+from nodepiece.training.settings import OneVsAllSettings, SampledSettings
 
 EXPERIMENTS = {
     "link-prediction": couples.experiment(),
@@ -41,6 +43,7 @@ OPENED: dict[str, Callable[[Experiment], Task[Any]]] = {
     "node-classification": lambda chosen: NodeClassification(chosen, professions.professions()),
     "out-of-sample": newcomers.task,
 }
+TRAINING = {task: experiment.training for task, experiment in EXPERIMENTS.items()}
 CLASSIFIER = {"classifier": ClassifierSettings(dropout=0.5)}
 
 
@@ -64,7 +67,7 @@ def test_settings_of_a_group_that_is_switched_off_are_accepted() -> None:
         ("relation-prediction", CLASSIFIER, "classifier.dropout = 0.5"),
         ("inductive-link-prediction", CLASSIFIER, "classifier.dropout = 0.5"),
         ("out-of-sample", CLASSIFIER, "classifier.dropout = 0.5"),
-        ("node-classification", {"decoder": DecoderSettings("distmult")}, "decoder.kind = 'dist"),
+        ("node-classification", {"decoder": DecoderSettings("distmult")}, 'decoder.kind = "dist'),
         ("node-classification", {"walks": WalkSettings(steps=2)}, "walks.steps = 2"),
         (
             "node-classification",
@@ -79,6 +82,83 @@ def test_a_setting_of_a_group_that_the_task_does_not_read_is_refused(
     group = name.partition(".")[0]
     with pytest.raises(InputError, match=rf"^{name}.* {task} does not read \[{group}\]; leave it"):
         check(task, **changes)
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "name"),
+    [
+        (
+            "relation-prediction",
+            {"evaluation": EvaluationSettings(candidates="given")},
+            'evaluation.candidates = "given"',
+        ),
+        (
+            "inductive-link-prediction",
+            {"decoder": DecoderSettings(start_range=0.1)},
+            "decoder.start_range = 0.1",
+        ),
+        (
+            "inductive-link-prediction",
+            {"one_vs_all": OneVsAllSettings(regularization=0.1)},
+            "one_vs_all.regularization = 0.1",
+        ),
+        (
+            "inductive-link-prediction",
+            {"training": replace(TRAINING["inductive-link-prediction"], shuffle_anchors=True)},
+            "training.shuffle_anchors = true",
+        ),
+        (
+            "node-classification",
+            {"training": replace(TRAINING["node-classification"], batch_size=8)},
+            "training.batch_size = 8",
+        ),
+        (
+            "node-classification",
+            {"one_vs_all": OneVsAllSettings(relation_weight=1.0)},
+            "one_vs_all.relation_weight = 1.0",
+        ),
+        (
+            "out-of-sample",
+            {"training": replace(TRAINING["out-of-sample"], hide_targets=True)},
+            "training.hide_targets = true",
+        ),
+    ],
+)
+def test_a_single_setting_that_the_task_does_not_read_is_refused(
+    task: str, changes: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(InputError, match=rf"^{name} would do nothing: {task} does not read it; "):
+        check(task, **changes)
+
+
+@pytest.mark.parametrize(
+    ("loss", "changes", "sentence"),
+    [
+        (
+            "softplus",
+            {"one_vs_all": OneVsAllSettings(smoothing=0.1)},
+            'one_vs_all.smoothing = 0.1 would do nothing: training.loss = "softplus" has sampled '
+            "negatives; leave it out, or set it to 0.0",
+        ),
+        (
+            "cross-entropy",
+            {"sampled": SampledSettings(subsampling=True)},
+            'sampled.subsampling = true would do nothing: training.loss = "cross-entropy" is '
+            "against all nodes; leave it out, or set it to false",
+        ),
+    ],
+)
+def test_a_setting_of_the_other_kind_of_loss_is_refused(
+    loss: str, changes: dict[str, Any], sentence: str
+) -> None:
+    chosen = replace(TRAINING["link-prediction"], loss=loss)
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
+        check("link-prediction", training=chosen, **changes)
+
+
+def test_a_field_that_no_group_has_cannot_be_declared() -> None:
+    with pytest.raises(ValueError, match=r"\[training\] has no margin"):
+        fields_of("training", without=["margin"])
 
 
 @pytest.mark.parametrize("validate_every", [0, 1])

@@ -38,7 +38,15 @@ def test_the_loss_is_that_of_each_fact_in_a_graph_without_the_batch(
     batches.start_epoch(generator=generator)
     batch = batches.take(torch.tensor([1]))
 
-    found = loss_of_targets(model, view, batch, settings=chosen.training, generator=generator)
+    found = loss_of_targets(
+        model,
+        view,
+        batch,
+        training=chosen.training,
+        one_vs_all=chosen.one_vs_all,
+        sampled=chosen.sampled,
+        generator=generator,
+    )
 
     weight = view.edge_mask_without(batch.edges) if hide_targets else None
     graph = model.encode(view, weight)

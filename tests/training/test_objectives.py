@@ -16,7 +16,7 @@ from nodepiece.training.objectives import (
     one_vs_all_loss,
     sampled_negatives_loss,
 )
-from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 
 # Three queries: (0, a) has the answers 1 and 3, (3, b) has 4, (2, inverse of a) has 1.
 # The last two of five places are empty.
@@ -52,8 +52,9 @@ def test_binary_cross_entropy_is_that_of_a_dense_matrix(kind: str, smoothing: fl
     labels = torch.full((3, NUM_NODES), smoothing / (NUM_NODES - 1))
     labels[[0, 0, 1, 2], [1, 3, 4, 1]] = 1 - smoothing
     expected = functional.binary_cross_entropy_with_logits(dense_scores(model), labels)
-    settings = TrainingSettings(loss="binary-cross-entropy", smoothing=smoothing)
-    assert_same_value_and_gradients(one_vs_all_loss(model, BATCH, settings), expected, model)
+    training, settings = TrainingSettings(loss="binary-cross-entropy"), OneVsAllSettings(smoothing)
+    found = one_vs_all_loss(model, BATCH, training, settings)
+    assert_same_value_and_gradients(found, expected, model)
 
 
 @pytest.mark.parametrize("kind", ["distmult", "rotate"])
@@ -75,9 +76,9 @@ def test_predicting_the_relation_of_each_answer_adds_to_the_loss(kind: str) -> N
         scores = torch.stack([model.decoder.score(nodes[head], r, nodes[tail]) for r in relations])
         assert len(scores) == NUM_RELATIONS
         losses.append(-scores.log_softmax(0)[relation])
-    without = one_vs_all_loss(model, BATCH, TrainingSettings(loss="cross-entropy"))
-    settings = TrainingSettings(loss="cross-entropy", relation_weight=0.7)
-    found = one_vs_all_loss(model, BATCH, settings)
+    training = TrainingSettings(loss="cross-entropy")
+    without = one_vs_all_loss(model, BATCH, training)
+    found = one_vs_all_loss(model, BATCH, training, OneVsAllSettings(relation_weight=0.7))
     assert_same_value_and_gradients(found, without + 0.7 * torch.stack(losses).mean(), model)
 
 
@@ -89,9 +90,9 @@ def test_a_fact_is_asked_for_small_vectors() -> None:
         for head, relation, tail in FACTS_OF_ANSWERS
         for part in (nodes[head], relations[relation], nodes[tail])
     ]
-    without = one_vs_all_loss(model, BATCH, TrainingSettings(loss="cross-entropy"))
-    settings = TrainingSettings(loss="cross-entropy", regularization=0.2)
-    found = one_vs_all_loss(model, BATCH, settings)
+    training = TrainingSettings(loss="cross-entropy")
+    without = one_vs_all_loss(model, BATCH, training)
+    found = one_vs_all_loss(model, BATCH, training, OneVsAllSettings(regularization=0.2))
     assert_same_value_and_gradients(found, without + 0.2 * sum(cubes) / 4, model)
 
 
@@ -124,11 +125,9 @@ def test_half_of_the_negatives_are_tails_and_half_are_heads(kind: str, num_negat
             of_negatives.append(functional.logsigmoid(-score - margin))
     # The published loss: the mean over facts and the mean over all negatives, half and half.
     expected = -(torch.stack(of_facts).mean() + torch.stack(of_negatives).mean()) / 2
-    settings = TrainingSettings(
-        loss="self-adversarial", margin=margin, num_negatives=num_negatives, temperature=0.0
-    )
+    settings = SampledSettings(margin=margin, num_negatives=num_negatives, temperature=0.0)
     generator = torch.Generator().manual_seed(3)
-    found = sampled_negatives_loss(model, FACTS, settings, generator=generator)
+    found = sampled_negatives_loss(model, FACTS, "self-adversarial", settings, generator=generator)
     assert_same_value_and_gradients(found, expected, model)
 
 
@@ -150,8 +149,8 @@ def test_shared_negatives_are_tails_of_every_fact(kind: str) -> None:
     )
     expected = softplus_loss(scores[:, 0], scores[:, 1:], margin=2.0, temperature=0.0)
     generator = torch.Generator().manual_seed(3)
-    settings = TrainingSettings(loss="softplus", margin=2.0, num_negatives=3, shared_negatives=True)
-    found = sampled_negatives_loss(model, FACTS, settings, generator=generator)
+    settings = SampledSettings(margin=2.0, num_negatives=3, shared_negatives=True)
+    found = sampled_negatives_loss(model, FACTS, "softplus", settings, generator=generator)
     torch.testing.assert_close(found, expected)
 
 
@@ -164,12 +163,12 @@ def test_negatives_are_uniform_over_all_nodes() -> None:
 def test_another_temperature_or_loss_is_another_loss() -> None:
     model = tiny_model()
 
-    def loss(**settings: object) -> float:
-        chosen = TrainingSettings(**({"loss": "self-adversarial", "margin": 1.0} | settings))  # type: ignore[arg-type]
+    def loss(name: str = "self-adversarial", temperature: float = 0.0) -> float:
+        chosen = SampledSettings(margin=1.0, temperature=temperature)
         generator = torch.Generator().manual_seed(0)
-        return sampled_negatives_loss(model, FACTS, chosen, generator=generator).item()
+        return sampled_negatives_loss(model, FACTS, name, chosen, generator=generator).item()
 
-    losses = [loss(), loss(temperature=50.0), loss(loss="softplus"), loss(loss="margin")]
+    losses = [loss(), loss(temperature=50.0), loss("softplus"), loss("margin")]
     assert len(set(losses)) == 4
 
 

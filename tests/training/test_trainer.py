@@ -12,14 +12,21 @@ from nodepiece.errors import InputError
 from nodepiece.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from nodepiece.training.distribution import Processes
 from nodepiece.training.links import link_trainer
-from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.settings import (
+    OneVsAllSettings,
+    OutOfSampleSettings,
+    SampledSettings,
+    TrainingSettings,
+)
 from nodepiece.training.trainer import Trainer, learning_rate, matmul_precision
 
+SAMPLED = SampledSettings()
 
-def trainer(**settings: object) -> Trainer[Any]:
+
+def trainer(sampled: SampledSettings = SAMPLED, **settings: object) -> Trainer[Any]:
     chosen = TrainingSettings(**({"batch_size": 2, "learning_rate": 0.01} | settings))  # type: ignore[arg-type]
     generator = torch.Generator().manual_seed(0)
-    return link_trainer(tiny_model(), EDGES, chosen, generator=generator)
+    return link_trainer(tiny_model(), EDGES, chosen, sampled=sampled, generator=generator)
 
 
 def rates(**settings: object) -> list[float]:
@@ -58,7 +65,7 @@ def test_clipping_limits_the_norm_of_the_gradient(monkeypatch: pytest.MonkeyPatc
     norms = []
 
     def run(clip_gradient: float) -> float:
-        made = trainer(loss="margin", margin=100.0, clip_gradient=clip_gradient)
+        made = trainer(SampledSettings(margin=100.0), loss="margin", clip_gradient=clip_gradient)
         step = made.optimizer.step
 
         def look(closure: None = None) -> None:
@@ -87,7 +94,8 @@ def test_progress_is_told_after_every_step() -> None:
     "loss", ["binary-cross-entropy", "cross-entropy", "self-adversarial", "margin"]
 )
 def test_the_loss_falls(loss: str) -> None:
-    made = trainer(loss=loss, learning_rate=0.1, num_negatives=8, margin=1.0)
+    sampled = SampledSettings(num_negatives=8, margin=1.0)
+    made = trainer(sampled, loss=loss, learning_rate=0.1)
     losses = [made.run_epoch(epoch, lambda done, total: None) for epoch in range(30)]
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
 
@@ -186,13 +194,7 @@ def test_weights_that_the_last_step_broke_stop_training_in_the_same_epoch() -> N
         ({"batch_size": 0}, "batch_size must be at least 1"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),
         ({"learning_rate": math.nan}, "learning_rate must be above 0"),
-        ({"smoothing": 1.0}, "smoothing must be in"),
-        ({"loss": "margin", "num_negatives": 0}, "num_negatives must be at least 1"),
         ({"patience": 3}, "patience needs training.validate_every"),
-        ({"steps_per_epoch": -1}, "steps_per_epoch must be 0 or more"),
-        ({"steps_per_epoch": 5}, "steps_per_epoch goes with sampled negatives"),
-        ({"subsampling": True}, "subsampling goes with sampled negatives"),
-        ({"shared_negatives": True}, "shared_negatives goes with sampled negatives"),
         ({"validate_every": -1}, "validate_every must be 0 or more"),
         ({"clip_gradient": -1.0}, "clip_gradient must be 0 or more"),
         ({"checkpoint_seconds": math.nan}, "checkpoint_seconds must be 0 or more"),
@@ -201,6 +203,25 @@ def test_weights_that_the_last_step_broke_stop_training_in_the_same_epoch() -> N
 def test_impossible_settings_are_refused(settings: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         TrainingSettings(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("record", "settings", "sentence"),
+    [
+        (OneVsAllSettings, {"smoothing": 1.0}, r"one_vs_all.smoothing must be in \[0, 1\)"),
+        (OneVsAllSettings, {"relation_weight": -1.0}, "one_vs_all.relation_weight must be 0 or"),
+        (OneVsAllSettings, {"regularization": math.nan}, "one_vs_all.regularization must be 0"),
+        (SampledSettings, {"num_negatives": 0}, "sampled.num_negatives must be at least 1, got 0"),
+        (SampledSettings, {"steps_per_epoch": -1}, "sampled.steps_per_epoch must be 0 or more"),
+        (SampledSettings, {"temperature": -0.5}, "sampled.temperature must be 0 or more"),
+        (OutOfSampleSettings, {"mask_share": 1.0}, "out_of_sample.mask_share must be in"),
+    ],
+)
+def test_impossible_settings_of_a_kind_of_loss_are_refused(
+    record: type, settings: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        record(**settings)
 
 
 @pytest.mark.gpu
@@ -307,20 +328,19 @@ def test_drawn_and_weighted_facts_are_replayed_whole_or_in_two_parts(
 
     def weights(num_warm: int) -> dict[str, torch.Tensor]:
         monkeypatch.setattr("nodepiece.training.trainer.WARMUP_STEPS", num_warm)
-        settings = TrainingSettings(
-            loss="self-adversarial",
-            batch_size=4,
+        training = TrainingSettings(
+            loss="self-adversarial", batch_size=4, clip_gradient=0.1, learning_rate=0.01
+        )
+        sampled = SampledSettings(
             steps_per_epoch=5,
             subsampling=True,
             shared_negatives=shared_negatives,
             num_negatives=3,
             temperature=1.0,
-            clip_gradient=0.1,
-            learning_rate=0.01,
         )
         generator = torch.Generator("cuda").manual_seed(0)
         model = tiny_model().cuda().train()
-        made = link_trainer(model, EDGES.cuda(), settings, generator=generator)
+        made = link_trainer(model, EDGES.cuda(), training, sampled=sampled, generator=generator)
         for epoch in range(3):
             made.run_epoch(epoch, lambda done, total: None)
         assert len(made.captured) == (0 if num_warm > 100 else 2 * count - 1)

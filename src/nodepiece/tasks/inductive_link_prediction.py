@@ -26,7 +26,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_evaluator import InductiveEvaluator
 from nodepiece.tasks.link_prediction import check_validation, describe_dataset, is_same_dataset
 from nodepiece.tasks.run_folder import read_facts, write_facts
-from nodepiece.tasks.task import TaskRecord
+from nodepiece.tasks.task import RANKING, TaskRecord, fields_of
 from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.inductive import inductive_trainer
@@ -129,7 +129,15 @@ class InductiveLinkPrediction:
     def make_trainer(self, model: InductiveModel, *, generator: torch.Generator) -> Trainer[Any]:
         model.training_view = model.view(self.graph, tokens_of(self.graph, self.experiment))
         edges = torch.tensor(with_inverses(self.graph)).to(generator.device)
-        return inductive_trainer(model, edges, self.experiment.training, generator=generator)
+        chosen = self.experiment
+        return inductive_trainer(
+            model,
+            edges,
+            chosen.training,
+            one_vs_all=chosen.one_vs_all,
+            sampled=chosen.sampled,
+            generator=generator,
+        )
 
     def before_epoch(
         self, model: InductiveModel, table: TokenTable, epoch: int, *, generator: torch.Generator
@@ -182,7 +190,7 @@ def tokens_of(graph: KnowledgeGraph, experiment: Experiment) -> TokenTable:
 
 
 def check_settings(experiment: Experiment) -> None:
-    """Refuse what would do nothing, or cannot work, on a graph without anchors."""
+    """Refuse settings that cannot work on a graph without anchors, or not together."""
     training, graph = experiment.training, experiment.graph
     for is_wrong, sentence in (
         (
@@ -196,19 +204,6 @@ def check_settings(experiment: Experiment) -> None:
         (
             graph.layers > 0 and graph.kind != "compgcn",
             'message passing is by CompGCN here; set graph.kind = "compgcn"',
-        ),
-        *(
-            (is_set, f"{key} does nothing here; leave it out")
-            for key, is_set in (
-                ("training.regularization", training.regularization > 0),
-                ("training.mask_share", training.mask_share > 0),
-                ("decoder.start_range", experiment.decoder.start_range > 0),
-                ("evaluation.candidates", experiment.evaluation.candidates != "all"),
-            )
-        ),
-        (
-            training.shuffle_anchors,
-            "there are no anchors to shuffle; leave training.shuffle_anchors out",
         ),
         (
             experiment.walks.steps > 0 and not training.is_one_vs_all,
@@ -230,6 +225,15 @@ INDUCTIVE_LINK_PREDICTION = TaskRecord(
     task=InductiveLinkPrediction,
     run="any-graph",
     example_query="--head X --relation R",
-    reads=("tokenizer", "encoder", "graph", "decoder", "walks", "training", "evaluation"),
+    reads=(
+        *("tokenizer.num_anchors", "tokenizer.anchors_per_node"),  # 0: there are none
+        *("tokenizer.relations_per_node", "tokenizer.relation_order"),
+        *("encoder", "graph", "walks", "sampled"),
+        *fields_of("decoder", without=["start_range"]),
+        *fields_of("training", without=["shuffle_anchors"]),
+        *fields_of("one_vs_all", without=["regularization"]),
+        *RANKING,
+        *("evaluation.num_negatives", "evaluation.num_draws", "evaluation.unseen_relations"),
+    ),
     metrics=RANK_METRICS,
 )

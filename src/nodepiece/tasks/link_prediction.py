@@ -23,7 +23,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.run_folder import read_facts, write_facts
-from nodepiece.tasks.task import TaskRecord
+from nodepiece.tasks.task import RANKING, TaskRecord
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
 from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import TokenTable
@@ -67,7 +67,6 @@ class LinkPrediction:
 
     def check(self) -> None:
         check_validation(self.experiment, self.dataset)
-        refuse_settings_of_others(self.experiment)
         check_layers(self.experiment)
         check_walks(self.experiment)
         check_choice(self.experiment, self.dataset.name, len(self.dataset.valid))
@@ -93,7 +92,15 @@ class LinkPrediction:
 
     def make_trainer(self, model: LinkModel, *, generator: torch.Generator) -> Trainer[Any]:
         edges = torch.tensor(with_inverses(self.graph)).to(generator.device)
-        return link_trainer(model, edges, self.experiment.training, generator=generator)
+        chosen = self.experiment
+        return link_trainer(
+            model,
+            edges,
+            chosen.training,
+            one_vs_all=chosen.one_vs_all,
+            sampled=chosen.sampled,
+            generator=generator,
+        )
 
     def before_epoch(
         self, model: LinkModel, table: TokenTable, epoch: int, *, generator: torch.Generator
@@ -148,14 +155,6 @@ def check_validation(experiment: Experiment, dataset: Dataset) -> None:
         )
 
 
-def refuse_settings_of_others(experiment: Experiment) -> None:
-    if experiment.training.mask_share > 0:
-        raise InputError(
-            "training.mask_share is for out-of-sample and would do nothing in "
-            f"{experiment.task}; leave it out"
-        )
-
-
 def check_walks(experiment: Experiment) -> None:
     training, has_walks = experiment.training, experiment.walks.steps > 0
     for is_wrong, sentence in (
@@ -173,10 +172,6 @@ def check_walks(experiment: Experiment) -> None:
             has_walks and not training.hide_targets,
             "walks would go along the fact itself that is asked for; set training.hide_targets = "
             "true, or walks.steps = 0",
-        ),
-        (
-            has_walks and experiment.task == "relation-prediction",
-            "walks find tails, not relations; set walks.steps = 0",
         ),
         (
             has_walks and experiment.evaluation.candidates == "given",
@@ -205,7 +200,12 @@ LINK_PREDICTION = TaskRecord(
     task=LinkPrediction,
     run="links",
     example_query="--head X --relation R",
-    reads=("tokenizer", "encoder", "graph", "decoder", "walks", "training", "evaluation"),
+    reads=(
+        *("tokenizer", "encoder", "graph", "decoder", "walks"),
+        *("training", "one_vs_all", "sampled"),
+        *RANKING,
+        "evaluation.candidates",
+    ),
     metrics=RANK_METRICS,
 )
 RELATION_PREDICTION = replace(
@@ -213,4 +213,10 @@ RELATION_PREDICTION = replace(
     name="relation-prediction",
     description="the missing relation between two nodes of the graph of training",
     example_query="--head X --tail Y",
+    reads=(
+        *("tokenizer", "encoder", "graph", "decoder"),
+        *("training", "one_vs_all", "sampled"),
+        *RANKING,
+        "evaluation.direct_relations",
+    ),
 )

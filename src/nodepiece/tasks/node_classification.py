@@ -23,7 +23,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.label_folder import read_label_folder, write_label_folder
 from nodepiece.tasks.run_folder import read_facts, write_facts
-from nodepiece.tasks.task import TaskRecord
+from nodepiece.tasks.task import TaskRecord, fields_of
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.classes import class_trainer
@@ -125,7 +125,10 @@ class NodeClassification:
 
     def make_trainer(self, model: ClassModel, *, generator: torch.Generator) -> Trainer[Any]:
         labels = self.dataset.labels["train"]
-        return class_trainer(model, labels, self.experiment.training, generator=generator)
+        chosen = self.experiment
+        return class_trainer(
+            model, labels, chosen.training, one_vs_all=chosen.one_vs_all, generator=generator
+        )
 
     def before_epoch(
         self, model: ClassModel, table: TokenTable, epoch: int, *, generator: torch.Generator
@@ -199,7 +202,7 @@ def sample_labels(labels: NodeLabels, share: float, *, rng: np.random.Generator)
 
 
 def check_settings(experiment: Experiment) -> None:
-    """Refuse what would do nothing, or cannot work, where classes are learned."""
+    """Refuse settings that cannot work where classes are learned, or not together."""
     training, graph = experiment.training, experiment.graph
     for is_wrong, sentence in (
         (
@@ -216,18 +219,6 @@ def check_settings(experiment: Experiment) -> None:
             "classifier.unit_relations goes with graph layers that compose by rotation; leave it "
             "out",
         ),
-        (
-            training.relation_weight > 0 or training.regularization > 0,
-            "training.relation_weight and regularization do nothing here; set them to 0",
-        ),
-        (
-            training.hide_targets,
-            "training.hide_targets does nothing here; leave it out",
-        ),
-        (
-            training.mask_share > 0,
-            "training.mask_share does nothing here; leave it out",
-        ),
     ):
         if is_wrong:
             raise InputError(f"node classification: {sentence}")
@@ -239,6 +230,10 @@ NODE_CLASSIFICATION = TaskRecord(
     task=NodeClassification,
     run="classes",
     example_query="--node X",
-    reads=("tokenizer", "encoder", "graph", "classifier", "training"),
+    reads=(
+        *("tokenizer", "encoder", "graph", "classifier"),
+        *fields_of("training", without=["batch_size", "hide_targets"]),  # a step has all nodes
+        "one_vs_all.smoothing",
+    ),
     metrics=CLASS_METRICS,
 )

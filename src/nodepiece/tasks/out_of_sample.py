@@ -7,7 +7,7 @@ for every seen node and takes an average over the neighbours for an unseen one; 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,10 +28,11 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.out_of_sample_evaluator import OutOfSampleEvaluator
 from nodepiece.tasks.run_folder import damaged, read_facts, write_facts
-from nodepiece.tasks.task import TaskRecord
+from nodepiece.tasks.task import RANKING, TaskRecord, fields_of
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
 from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
+from nodepiece.training.batches import Batches
 from nodepiece.training.links import fact_batches, link_trainer, query_batches
 from nodepiece.training.loop import Metrics
 from nodepiece.training.out_of_sample import ChosenBatches, masking_trainer
@@ -132,29 +133,47 @@ class OutOfSample:
         return model
 
     def make_trainer(self, model: OutOfSampleModel, *, generator: torch.Generator) -> Trainer[Any]:
-        settings = self.experiment.training
+        chosen, mask_share = self.experiment, self.experiment.out_of_sample.mask_share
         edges = torch.tensor(with_inverses(self.graph)).to(generator.device)
         if not model.nodes.has_pieces:
-            return masking_trainer(model, edges, settings, generator=generator)
+            return masking_trainer(
+                model,
+                edges,
+                chosen.training,
+                chosen.sampled,
+                mask_share=mask_share,
+                generator=generator,
+            )
         trainer: Trainer[Any] = link_trainer(
-            model, edges, settings, generator=generator, edge_mask=model.edge_mask
+            model,
+            edges,
+            chosen.training,
+            one_vs_all=chosen.one_vs_all,
+            sampled=chosen.sampled,
+            generator=generator,
+            edge_mask=model.edge_mask,
         )
-        if settings.mask_share:
+        if mask_share:
             trainer.batches = self.chosen
         return trainer
 
     @cached_property
     def chosen(self) -> ChosenBatches[Any]:
         """The facts that are hidden from the tokens of an epoch, and learned from."""
-        settings, num_relations = self.experiment.training, 2 * self.graph.num_relations
-        make = query_batches if settings.is_one_vs_all else fact_batches
-        edges = torch.tensor(with_inverses(self.graph))
-        return ChosenBatches(partial(make, num_relations=num_relations, settings=settings), edges)
+        training, sampled = self.experiment.training, self.experiment.sampled
+        num_relations, batch_size = 2 * self.graph.num_relations, training.batch_size
+
+        def make(edges: Tensor) -> Batches[Any]:
+            if training.is_one_vs_all:
+                return query_batches(edges, num_relations, batch_size)
+            return fact_batches(edges, num_relations, batch_size, sampled)
+
+        return ChosenBatches(make, torch.tensor(with_inverses(self.graph)))
 
     def before_epoch(
         self, model: OutOfSampleModel, table: TokenTable, epoch: int, *, generator: torch.Generator
     ) -> None:
-        if self.experiment.training.mask_share and model.nodes.has_pieces:
+        if self.experiment.out_of_sample.mask_share and model.nodes.has_pieces:
             self.hide_facts(model, table, epoch)
         else:
             refresh_tokens(model.nodes, self.experiment, table, epoch, generator=generator)
@@ -168,7 +187,7 @@ class OutOfSample:
         device = model.relation_vectors().device
         graph, rng = self.graph, np.random.default_rng([self.experiment.seed, epoch])
         order = rng.permutation(graph.num_triples)
-        num_hidden = max(1, round(self.experiment.training.mask_share * graph.num_triples))
+        num_hidden = max(1, round(self.experiment.out_of_sample.mask_share * graph.num_triples))
         hidden, visible = (
             KnowledgeGraph(graph.triples[part], graph.num_nodes, graph.num_relations)
             for part in (order[:num_hidden], order[num_hidden:])
@@ -224,13 +243,10 @@ def read_unseen_edges(folder: Path, split: str, graph: KnowledgeGraph) -> Unseen
 
 
 def check_settings(experiment: Experiment) -> None:
-    """Refuse what would do nothing, or cannot work, for nodes that are not in the graph."""
+    """Refuse settings that cannot work for nodes that are not in the graph, or not together."""
     training, is_lookup = experiment.training, not experiment.encoder.has_pieces
+    mask_share = experiment.out_of_sample.mask_share
     for is_wrong, sentence in (
-        (
-            experiment.graph.layers > 0,
-            "an unseen node is in no graph layer; set graph.layers = 0",
-        ),
         (
             experiment.tokenizer.select != "nearest" and not is_lookup,
             'its tokens come from its neighbours; set tokenizer.select = "nearest"',
@@ -244,10 +260,6 @@ def check_settings(experiment: Experiment) -> None:
             "the average of neighbours is made for DistMult; set decoder.kind = distmult",
         ),
         (
-            training.hide_targets,
-            "training.mask_share is what hides facts here; leave training.hide_targets out",
-        ),
-        (
             experiment.walks.steps > 0 and is_lookup,
             "walks go with pieces; set walks.steps = 0 for the baseline",
         ),
@@ -256,13 +268,13 @@ def check_settings(experiment: Experiment) -> None:
             "walks.steps goes with the losses against all nodes; set it to 0",
         ),
         (
-            experiment.walks.steps > 0 and not training.mask_share,
-            "walks would go along the fact itself that is asked for; set training.mask_share "
+            experiment.walks.steps > 0 and not mask_share,
+            "walks would go along the fact itself that is asked for; set out_of_sample.mask_share "
             "above 0, or walks.steps = 0",
         ),
         (
-            training.mask_share > 0 and (training.shuffle_anchors or training.resample_relations),
-            "with training.mask_share every epoch has tokens of its own; leave shuffle_anchors "
+            mask_share > 0 and (training.shuffle_anchors or training.resample_relations),
+            "with out_of_sample.mask_share every epoch has its own tokens; leave shuffle_anchors "
             "and resample_relations out",
         ),
     ):
@@ -276,7 +288,12 @@ OUT_OF_SAMPLE = TaskRecord(
     task=OutOfSample,
     run="links",
     example_query="--head X --relation R",
-    reads=("tokenizer", "encoder", "decoder", "walks", "training", "evaluation"),
+    reads=(
+        *("tokenizer", "encoder", "decoder", "walks"),
+        *("one_vs_all", "sampled", "out_of_sample"),
+        *fields_of("training", without=["hide_targets"]),  # mask_share hides facts
+        *RANKING,
+    ),
     metrics=RANK_METRICS,
     new_facts="--facts new.tsv",
 )

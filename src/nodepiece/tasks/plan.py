@@ -194,17 +194,17 @@ def table_of(
 
 def edge_bytes(experiment: Experiment) -> int:
     """Of a fact and its inverse in training, with their weights where they have some."""
-    return 24 + 8 * experiment.training.subsampling
+    return 24 + 8 * experiment.sampled.subsampling
 
 
 def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
     """What a step holds besides: vectors of its nodes on their way, scores, gradients of both."""
-    training, encoder = experiment.training, experiment.encoder
+    training, sampled, encoder = experiment.training, experiment.sampled, experiment.encoder
     num_nodes = nodes_in_step(experiment, sizes)
     if training.is_one_vs_all:
         num_scores = training.batch_size * sizes.num_nodes
-    elif training.shared_negatives:
-        num_scores = training.batch_size * training.num_negatives
+    elif sampled.shared_negatives:
+        num_scores = training.batch_size * sampled.num_negatives
     else:
         num_scores = num_nodes * encoder.dim  # both ends of each negative, before they are summed
     if not encoder.has_pieces:
@@ -221,11 +221,11 @@ def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
 
 def nodes_in_step(experiment: Experiment, sizes: Sizes) -> int:
     """How many nodes a step encodes."""
-    training = experiment.training
+    training, sampled = experiment.training, experiment.sampled
     if training.is_one_vs_all:
         return sizes.num_nodes
-    facts, negatives = training.batch_size, training.num_negatives
-    wanted = 2 * facts + (negatives if training.shared_negatives else facts * negatives)
+    facts, negatives = training.batch_size, sampled.num_negatives
+    wanted = 2 * facts + (negatives if sampled.shared_negatives else facts * negatives)
     return min(wanted, sizes.num_nodes)
 
 

@@ -30,6 +30,6 @@ def task_record(experiment: Experiment) -> TaskRecord:
 
 
 def check_task(task: Task[Any]) -> None:
-    """Refuse settings that the data cannot serve, and those that the task does not read."""
-    task.check()
+    """Refuse settings that the task does not read, and those that the data cannot serve."""
     refuse_unread(task.experiment, task_record(task.experiment))
+    task.check()

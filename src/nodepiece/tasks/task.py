@@ -1,7 +1,7 @@
 """What an experiment of any kind must be able to do, so that one runner serves them all."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -17,6 +17,7 @@ from nodepiece.training.loop import Metrics
 from nodepiece.training.trainer import Trainer
 
 Model = TypeVar("Model", bound=nn.Module)
+RANKING = ("evaluation.memory_gigabytes", "evaluation.test_facts", "evaluation.validation_facts")
 
 
 class Task(Protocol[Model]):
@@ -87,6 +88,22 @@ class TaskRecord:
     task: type[Task[Any]]
     run: str  # what a finished run answers: a name in RUNS of `inference/run.py`
     example_query: str  # options of `nodepiece predict`
-    reads: tuple[str, ...]  # the groups of settings that matter, such as "training"
+    reads: tuple[str, ...]  # settings that matter: groups, "decoder", or fields, "training.loss"
     metrics: tuple[str, ...]  # that `validate` computes: values of `training.metric`
     new_facts: str = ""  # more options, for runs whose encoder knows new nodes by their facts
+
+    def reads_setting(self, name: str) -> bool:
+        """Whether a setting, such as "training.loss", matters for the task."""
+        return name in self.reads or name.partition(".")[0] in self.reads
+
+    def reads_group(self, group: str) -> bool:
+        """Whether some setting of a group matters for the task."""
+        return any(each.partition(".")[0] == group for each in self.reads)
+
+
+def fields_of(group: str, *, without: Collection[str]) -> tuple[str, ...]:
+    """The names of the settings of a group, such as "training.loss", but for some."""
+    names = [key.name for key in fields(getattr(Experiment(name="", dataset=""), group))]
+    if unknown := set(without) - set(names):
+        raise ValueError(f"[{group}] has no {', '.join(sorted(unknown))}")
+    return tuple(f"{group}.{name}" for name in names if name not in without)

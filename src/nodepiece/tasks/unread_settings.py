@@ -1,7 +1,9 @@
 """Settings that a task would ignore, or could not compute: refused before anything is trained."""
 
+from collections.abc import Collection
+
 from nodepiece.errors import InputError
-from nodepiece.settings import Experiment, changed_settings, default_settings
+from nodepiece.settings import Experiment, changed_settings, default_settings, to_literal
 from nodepiece.tasks.task import TaskRecord
 
 OF_EVERY_TASK = "reading"  # how the files of its dataset are read
@@ -9,25 +11,40 @@ SWITCHES = {"graph": "layers", "walks": "steps"}  # 0 switches a group off, what
 
 
 def refuse_unread(experiment: Experiment, task: TaskRecord) -> None:
-    """Refuse a changed setting of another group, and a `training.metric` that is not computed.
+    """Refuse a changed setting that does nothing, and a `training.metric` that is not computed.
 
     The settings of a group that is switched off are accepted: a recipe may inherit them.
     """
-    changed = changed_settings(experiment)
-    is_off = {group for group, switch in SWITCHES.items() if f"{group}.{switch}" not in changed}
+    changed, defaults = changed_settings(experiment), default_settings()
     for name, value in changed.items():
-        group, dot, _ = name.rpartition(".")
-        if dot and group not in {*task.reads, *is_off, OF_EVERY_TASK}:
+        if reason := why_unread(name, experiment, task, changed):
             raise InputError(
-                f"{name} = {value!r} would do nothing: {experiment.task} does not read [{group}]; "
-                "leave it out"
+                f"{name} = {to_literal(value)} would do nothing: {reason}; leave it out, or set it "
+                f"to {to_literal(defaults[name])}"
             )
     training = experiment.training
-    is_asked_for = (
-        training.validate_every or training.metric != default_settings()["training.metric"]
-    )
+    is_asked_for = training.validate_every or training.metric != defaults["training.metric"]
     if is_asked_for and training.metric not in task.metrics:
         raise InputError(
             f"{experiment.task} has no training.metric = {training.metric!r}; it is one of "
             f"{', '.join(task.metrics)}"
         )
+
+
+def why_unread(
+    name: str, experiment: Experiment, task: TaskRecord, changed: Collection[str]
+) -> str | None:
+    """The reason why the task does not read a setting; None where it does, or may inherit it."""
+    group, dot, _ = name.rpartition(".")
+    is_off = group in SWITCHES and f"{group}.{SWITCHES[group]}" not in changed
+    if not dot or group == OF_EVERY_TASK or is_off:
+        return None
+    if not task.reads_setting(name):
+        is_group = task.reads_group(group)
+        return f"{experiment.task} does not read {'it' if is_group else f'[{group}]'}"
+    training = experiment.training
+    if group == "one_vs_all" and not training.is_one_vs_all:
+        return f'training.loss = "{training.loss}" has sampled negatives'
+    if group == "sampled" and training.is_one_vs_all:
+        return f'training.loss = "{training.loss}" is against all nodes'
+    return None

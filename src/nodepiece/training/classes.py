@@ -10,7 +10,7 @@ from torch import Tensor
 from nodepiece.data.labelled_graph import NodeLabels
 from nodepiece.decoders.class_model import ClassModel
 from nodepiece.training.losses import binary_cross_entropy_all
-from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.settings import OneVsAllSettings, TrainingSettings
 from nodepiece.training.trainer import Trainer
 
 
@@ -45,16 +45,17 @@ class LabelBatches:
 def class_trainer(
     model: ClassModel,
     labels: NodeLabels,
-    settings: TrainingSettings,
+    training: TrainingSettings,
     *,
+    one_vs_all: OneVsAllSettings = OneVsAllSettings(),
     generator: torch.Generator,
 ) -> Trainer[LabelBatch]:
     """A trainer with one step per epoch, over all labelled nodes, as published."""
     return Trainer(
         model,
         LabelBatches(labels, generator.device),
-        partial(loss_of_labels, model, smoothing=settings.smoothing),
-        settings,
+        partial(loss_of_labels, model, smoothing=one_vs_all.smoothing),
+        training,
         generator=generator,
         after_step=model.after_step,
     )

@@ -15,55 +15,72 @@ from nodepiece.training.batches import (
 )
 from nodepiece.training.distribution import current_processes
 from nodepiece.training.objectives import one_vs_all_loss, sampled_negatives_loss
-from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 from nodepiece.training.trainer import Trainer
 
 
 def link_trainer(
     model: LinkModel,
     edges: Tensor,  # (num_edges, 3) training facts and inverses, on the device of the model
-    settings: TrainingSettings,
+    training: TrainingSettings,
     *,
+    one_vs_all: OneVsAllSettings = OneVsAllSettings(),
+    sampled: SampledSettings = SampledSettings(),
     generator: torch.Generator,
     edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from walks; may change between epochs
 ) -> Trainer[QueryBatch] | Trainer[FactBatch]:
     """A trainer for queries against all nodes, or facts against sampled negatives (by the loss)."""
-    if settings.is_one_vs_all:
+    if training.is_one_vs_all:
         return Trainer(
             model,
-            query_batches(edges, model.num_relations, settings),
-            partial(one_vs_all_loss, model, settings=settings, edge_mask=edge_mask),
-            settings,
+            query_batches(edges, model.num_relations, training.batch_size),
+            partial(
+                one_vs_all_loss,
+                model,
+                training=training,
+                settings=one_vs_all,
+                edge_mask=edge_mask,
+            ),
+            training,
             generator=generator,
             after_step=model.after_step,
         )
     return Trainer(
         model,
-        fact_batches(edges, model.num_relations, settings),
-        partial(sampled_negatives_loss, model, settings=settings, generator=generator),
-        settings,
+        fact_batches(edges, model.num_relations, training.batch_size, sampled),
+        partial(
+            sampled_negatives_loss,
+            model,
+            loss=training.loss,
+            settings=sampled,
+            generator=generator,
+        ),
+        training,
         generator=generator,
         after_step=model.after_step,
     )
 
 
-def query_batches(edges: Tensor, num_relations: int, settings: TrainingSettings) -> QueryBatches:
+def query_batches(edges: Tensor, num_relations: int, batch_size: int) -> QueryBatches:
+    """Batches of queries with all their answers; `batch_size` is that of all processes."""
     processes = current_processes()
-    batch_size = processes.share(settings.batch_size)
     return QueryBatches(
         edges,
         num_relations,
-        batch_size,
+        processes.share(batch_size),
         num_processes=processes.count,
         average=processes.average if processes.count > 1 else None,
     )
 
 
-def fact_batches(edges: Tensor, num_relations: int, settings: TrainingSettings) -> FactBatches:
+def fact_batches(
+    edges: Tensor, num_relations: int, batch_size: int, settings: SampledSettings
+) -> FactBatches:
+    """Batches of single facts; `batch_size` is that of all processes."""
     processes = current_processes()
     return FactBatches(
         edges,
-        processes.share(settings.batch_size),
+        processes.share(batch_size),
         num_batches=settings.steps_per_epoch or None,
         sample_weight=subsampling_weights(edges, num_relations) if settings.subsampling else None,
         num_processes=processes.count,

@@ -1,5 +1,6 @@
 """The loss of one batch, from a model, sampled negatives and a loss function."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol, cast
 
@@ -13,7 +14,7 @@ from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
-from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 
 
 class FactScorer(Protocol):
@@ -33,12 +34,13 @@ class FactScorer(Protocol):
 def one_vs_all_loss(
     model: LinkModel,
     batch: QueryBatch,
-    settings: TrainingSettings,
+    training: TrainingSettings,
+    settings: OneVsAllSettings = OneVsAllSettings(),
     *,
     edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from walks and graph layers
 ) -> Tensor:
     """The loss of every query against every node; node vectors are computed once for the step."""
-    edge_mask = edge_mask_without_answers(model, batch) if settings.hide_targets else edge_mask
+    edge_mask = edge_mask_without_answers(model, batch) if training.hide_targets else edge_mask
     vectors = model.node_vectors(edge_mask)
     vector_scores = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
     walk_scores = None
@@ -49,9 +51,10 @@ def one_vs_all_loss(
         walk_scores,
         batch.answers,
         batch.sample_weight,
-        count=batch.mean_count,
+        loss=partial(
+            ONE_VS_ALL_LOSSES[training.loss], smoothing=settings.smoothing, count=batch.mean_count
+        ),
         walks=model.walk_settings,
-        settings=settings,
     )
     if settings.relation_weight or settings.regularization:
         loss = loss + loss_of_answers(model, batch, vectors, settings)
@@ -64,25 +67,23 @@ def loss_with_walks(
     answers: Tensor,
     sample_weight: Tensor | None = None,
     *,
-    count: Tensor | None = None,
+    loss: Callable[[Tensor, Tensor, Tensor | None], Tensor],  # a OneVsAllLoss with its settings
     walks: WalkSettings,
-    settings: TrainingSettings,
 ) -> Tensor:
     """The loss against all nodes of vectors and walks, summed or separate by the walk settings.
 
-    For answers, weight and count see `OneVsAllLoss`.
+    For answers and sample_weight see `OneVsAllLoss`.
     """
-    loss_of = partial(ONE_VS_ALL_LOSSES[settings.loss], smoothing=settings.smoothing, count=count)
     if walk_scores is None:
-        return loss_of(vector_scores, answers, sample_weight)
+        return loss(vector_scores, answers, sample_weight)
     if walks.separate_losses:
-        return loss_of(vector_scores, answers, sample_weight) + loss_of(
+        return loss(vector_scores, answers, sample_weight) + loss(
             walk_scores, answers, sample_weight
         )
-    loss = loss_of(vector_scores + walk_scores, answers, sample_weight)
+    of_both = loss(vector_scores + walk_scores, answers, sample_weight)
     if not walks.vectors_alone:
-        return loss
-    return walks.vectors_alone * loss_of(vector_scores, answers, sample_weight) + loss
+        return of_both
+    return walks.vectors_alone * loss(vector_scores, answers, sample_weight) + of_both
 
 
 def edge_mask_without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:
@@ -94,7 +95,7 @@ def edge_mask_without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:
 
 
 def loss_of_answers(
-    model: LinkModel, batch: QueryBatch, vectors: Tensor, settings: TrainingSettings
+    model: LinkModel, batch: QueryBatch, vectors: Tensor, settings: OneVsAllSettings
 ) -> Tensor:
     """Additional losses of the facts: relation prediction, and regularization of their vectors.
 
@@ -121,19 +122,24 @@ def loss_of_answers(
 
 
 def sampled_negatives_loss(
-    model: FactScorer, batch: FactBatch, settings: TrainingSettings, *, generator: torch.Generator
+    model: FactScorer,
+    batch: FactBatch,
+    loss: str,
+    settings: SampledSettings,
+    *,
+    generator: torch.Generator,
 ) -> Tensor:
     """The loss of facts against copies with head or tail replaced by a uniformly drawn node."""
     score = scores_with_shared_negatives if settings.shared_negatives else scores_with_own_negatives
     positive, negative = score(model, batch, settings.num_negatives, generator=generator)
-    return sampled_loss(positive, negative, batch, settings)
+    return sampled_loss(positive, negative, batch, loss, settings)
 
 
 def sampled_loss(
-    positive: Tensor, negative: Tensor, batch: FactBatch, settings: TrainingSettings
+    positive: Tensor, negative: Tensor, batch: FactBatch, loss: str, settings: SampledSettings
 ) -> Tensor:
-    """positive (batch_size,), negative (batch_size, num_negatives) -> ()."""
-    return SAMPLED_LOSSES[settings.loss](
+    """positive (batch_size,), negative (batch_size, num_negatives) -> (); loss: a name."""
+    return SAMPLED_LOSSES[loss](
         positive.float(),
         negative.float(),
         batch.sample_weight,

@@ -14,7 +14,7 @@ from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.training.batches import Batches, FactBatch
 from nodepiece.training.links import fact_batches
 from nodepiece.training.objectives import sampled_loss
-from nodepiece.training.settings import TrainingSettings
+from nodepiece.training.settings import SampledSettings, TrainingSettings
 from nodepiece.training.trainer import Trainer
 
 Batch = TypeVar("Batch")
@@ -50,23 +50,31 @@ class ChosenBatches(Generic[Batch]):
 
 
 def masking_trainer(
-    model: LinkModel, edges: Tensor, settings: TrainingSettings, *, generator: torch.Generator
+    model: LinkModel,
+    edges: Tensor,
+    training: TrainingSettings,
+    sampled: SampledSettings,
+    *,
+    mask_share: float,
+    generator: torch.Generator,
 ) -> Trainer[FactBatch]:
     """The trainer of oDistMult: a vector for every node, trained with masked nodes."""
     edge_index = EdgeIndex(edges, model.num_nodes, model.num_relations)
     degrees = torch.bincount(edges[:, 0].long(), minlength=model.num_nodes)
     return Trainer(
         model,
-        fact_batches(edges, model.num_relations, settings),
+        fact_batches(edges, model.num_relations, training.batch_size, sampled),
         partial(
             loss_with_masked_nodes,
             model,
-            settings=settings,
+            loss=training.loss,
+            settings=sampled,
+            mask_share=mask_share,
             edge_index=edge_index,
             degrees=degrees,
             generator=generator,
         ),
-        settings,
+        training,
         generator=generator,
         after_step=model.after_step,
     )
@@ -76,7 +84,9 @@ def loss_with_masked_nodes(
     model: LinkModel,
     batch: FactBatch,
     *,
-    settings: TrainingSettings,
+    loss: str,
+    settings: SampledSettings,
+    mask_share: float,
     edge_index: EdgeIndex,
     degrees: Tensor,  # (num_nodes,) edges of each node
     generator: torch.Generator,
@@ -98,11 +108,11 @@ def loss_with_masked_nodes(
     head_seen = (embedding(batch.heads, sums) - forth * tail) / others[batch.heads]
     tail_seen = (embedding(batch.tails, sums) - back * head) / others[batch.tails]
     draw = torch.rand(num_facts, 1, generator=generator, device=device)
-    limit = settings.mask_share / 2
+    limit = mask_share / 2
     head = torch.where(draw < limit, head_seen, head)
     tail = torch.where((draw >= limit) & (draw < 2 * limit), tail_seen, tail)
     shape = (num_facts, settings.num_negatives)
     drawn = torch.randint(model.num_nodes, shape, generator=generator, device=device)
     positive = model.decoder.score(head, forth, tail)
     negative = model.decoder.score(head[:, None], forth[:, None], embedding(drawn, vectors))
-    return sampled_loss(positive, negative, batch, settings)
+    return sampled_loss(positive, negative, batch, loss, settings)
