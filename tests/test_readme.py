@@ -94,6 +94,17 @@ def test_the_example_of_a_graph_never_seen_answers_for_it(folder: Path) -> None:
     assert (folder / "fantasy.parquet").is_file()
 
 
+def test_the_examples_of_many_answers_write_what_they_name(folder: Path) -> None:
+    (example,), (program,) = blocks("ksh"), blocks("py3")
+
+    printed = lines(run("bash", "-e", "-c", example, folder=folder))
+
+    assert ['"asked": "tail"' in line for line in printed] == [True, False, False]
+    assert len((folder / "scores.csv").read_text().splitlines()) > 100
+    assert (folder / "answers.parquet").is_file()
+    assert "'known': True" in run(sys.executable, "-c", program, folder=folder)
+
+
 def test_the_make_targets_it_names_are_there() -> None:
     makefile = (ROOT / "Makefile").read_text()
 

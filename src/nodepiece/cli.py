@@ -29,6 +29,7 @@ from nodepiece.commands.inspect import inspect
 from nodepiece.commands.label import label
 from nodepiece.commands.plan import plan
 from nodepiece.commands.predict import predict
+from nodepiece.commands.score import score
 from nodepiece.commands.split import split
 from nodepiece.commands.tokenize import tokenize
 from nodepiece.commands.train import train
@@ -80,6 +81,7 @@ add_command(plan, example="nodepiece plan wikikg2-paper")
 add_command(train, example="nodepiece train countries -o run --set training.epochs=5")
 add_command(evaluate, example="nodepiece evaluate run --per-relation")
 add_command(predict, example='nodepiece predict run --head Kenya --relation "has language"')
+add_command(score, example="nodepiece score run triples.tsv -o scores.parquet")
 add_command(convert, example="nodepiece convert graph.tsv -o folder --held-out 1000")
 add_command(embed, example="nodepiece embed run -o vectors.parquet --facts new.tsv")
 add_command(update, example="nodepiece update run --add new.tsv --remove old.tsv")

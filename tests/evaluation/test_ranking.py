@@ -231,7 +231,7 @@ def slices(
     num_known: list[int], num_candidates: int, budget: int, device: str
 ) -> list[tuple[int, int]]:
     known = np.array(num_known, dtype=np.int64)
-    cut = ranking._batches(known, num_candidates, budget, torch.device(device))
+    cut = ranking.query_batches(known, num_candidates, budget, torch.device(device))
     return [(batch.start, batch.stop) for batch in cut]
 
 

@@ -73,7 +73,12 @@ def test_ranks_are_those_of_a_node_known_by_its_other_facts(
             if chosen.walks.steps:  # as when asked by name: the node is in the graph
                 there = run_of.with_facts(others)
                 asked = Query(there.dataset.names.node_id(node), relation, is_relation_query=False)
-                scores = scores + there.snapshot._walk(asked).detach().numpy()[0, : len(scores)]
+                walked = there.model.walk(
+                    torch.tensor([asked.first]),
+                    torch.tensor([asked.second]),
+                    edge_index=there.snapshot.edge_index,
+                )
+                scores = scores + walked.detach().numpy()[0, : len(scores)]
             target = names.node_id(tail if asks_tail else head)
             known = {
                 names.node_id(t if asks_tail else h)

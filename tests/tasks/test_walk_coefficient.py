@@ -162,7 +162,11 @@ def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
             )
             assert answering.model.walks is not None
             answering.model.walks.train()  # where nothing is weighed
-            walked = answering.snapshot._walk(asked)
+            walked = answering.model.walk(
+                torch.tensor([asked.first]),
+                torch.tensor([asked.second]),
+                edge_index=answering.snapshot.edge_index,
+            )
             answering.model.walks.eval()
         expected = (by_vectors + coefficient * walked)[0].numpy()
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

@@ -229,7 +229,14 @@ def answer(run: "LinkRun", words: str, query: dict[str, str]) -> None:
     """Print the likeliest answers that are not training facts, and the ranks of the true ones."""
     stated = run.known(**query, splits=("train", "valid"))
     truth = run.known(**query, splits=("test",))
-    everything = run.predict(**query, top=run.dataset.train.num_nodes, include_known=True)
+    head, relation, tail = (query.get(part) for part in ("head", "relation", "tail"))
+    everything = run.predict(
+        head=head,
+        relation=relation,
+        tail=tail,
+        top=run.dataset.train.num_nodes,
+        include_known=True,
+    )
     answers = [prediction.name for prediction in everything if prediction.name not in stated]
     places = [f"{name} (number {answers.index(name) + 1})" for name in truth]
     out.print(words, style="bold")

@@ -7,6 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from nodepiece.commands.bulk import BULK, OutputOption, SkipUnknownOption, write_tables
 from nodepiece.commands.console import JsonOption, count, err, out
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.graphs import (
@@ -57,6 +58,25 @@ def predict(
         bool,
         typer.Option("--include-known", help="Also show answers that known facts state."),
     ] = False,
+    seen_candidates: Annotated[
+        bool,
+        typer.Option(
+            "--seen-candidates",
+            help="Only nodes that the graph has at that end of the relation.",
+        ),
+    ] = False,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            metavar="FILE",
+            help="Answer many queries: head, relation and tail on each line, with ? or nothing for "
+            "the part that is asked for. TSV, CSV, JSON lines, Parquet, or - for standard input.",
+            rich_help_panel=BULK,
+        ),
+    ] = None,
+    output: OutputOption = "-",
+    skip_unknown: SkipUnknownOption = False,
     as_json: JsonOption = False,
     device: DeviceOption = None,
     delimiter: DelimiterOption = None,
@@ -69,7 +89,12 @@ def predict(
     The likeliest answers come first. Scores can be compared within one query only. With --node,
     prints the classes of a node and their probabilities. With --facts, a query may name new nodes
     that these facts describe.
+
+    With --queries, answers every line of a file, and writes a table with the columns query (the
+    line), asked, head, relation, tail, score and rank to --output. A bad line is reported and does
+    not keep the others from being answered; the exit status is then 2.
     """
+    from nodepiece.inference.facts import fact_run
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
@@ -79,13 +104,37 @@ def predict(
         opened = opened.on_graph(read_facts(graph, options), unseen_relations=unseen_relations)
     if facts is not None:
         opened = opened.with_facts(read_facts(facts, options))
+    if queries is not None:
+        if any(part is not None for part in (head, relation, tail, node)):
+            raise InputError("--queries has all queries; leave out --head, --relation and --tail")
+        if as_json:
+            raise InputError("--queries writes a table; leave out --json, or give -o FILE.jsonl")
+        facts_run = fact_run(opened)
+        settings = facts_run.answer_settings(top, include_known, seen_candidates)
+        write_tables(
+            queries,
+            output,
+            options,
+            schema=settings.schema,
+            noun="queries",
+            skip_unknown=skip_unknown,
+            tables_of=lambda file, refuse, progress: facts_run.answer_many(
+                file.rows, settings, on_refused=refuse, progress=progress
+            ),
+        )
+        return
     if node is not None:
         if head is not None or relation is not None or tail is not None:
             raise InputError("--node predicts classes; leave out --head, --relation and --tail")
         print_classes(node, opened.classify(node, top=top), as_json=as_json)
         return
     answers = opened.predict(
-        head=head, relation=relation, tail=tail, top=top, include_known=include_known
+        head=head,
+        relation=relation,
+        tail=tail,
+        top=top,
+        include_known=include_known,
+        seen_candidates=seen_candidates,
     )
     if as_json:
         query = {"head": head, "relation": relation, "tail": tail}

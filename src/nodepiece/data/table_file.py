@@ -87,16 +87,17 @@ def flat_batch(batch: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
 
 @contextmanager
 def json_lines_sink(path: Path, schema: pa.Schema) -> Iterator[Sink]:
-    shorten = [field.name for field in schema if is_single_precision(field.type)]
     with path.open("w", encoding="utf-8") as file:
+        yield lambda batch: file.writelines(json_lines(batch))
 
-        def write(batch: pa.RecordBatch) -> None:
-            for row in batch.to_pylist():
-                for name in shorten:
-                    row[name] = short_numbers(row[name])
-                file.write(as_json(row) + "\n")
 
-        yield write
+def json_lines(batch: pa.RecordBatch | pa.Table) -> Iterator[str]:
+    """A JSON object for each row, with a line end."""
+    shorten = [field.name for field in batch.schema if is_single_precision(field.type)]
+    for row in batch.to_pylist():
+        for name in shorten:
+            row[name] = short_numbers(row[name])
+        yield as_json(row) + "\n"
 
 
 def is_single_precision(kind: pa.DataType) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodepiece.graph.arrays import IntArray, LongArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
@@ -40,7 +41,9 @@ class KnownAnswers:
         sizes = {"tails": self.num_nodes, "relations": 2 * self.num_relations}
         return sizes.get(self.kind, self.num_relations)
 
-    def find(self, first: IntArray, second: IntArray) -> tuple[LongArray, LongArray]:
+    def find(
+        self, first: NDArray[np.integer], second: NDArray[np.integer]
+    ) -> tuple[LongArray, LongArray]:
         """The position in `answers` and the number of answers of each query; (batch,) each."""
         query = first.astype(np.int64) * self.num_second + second
         row = np.searchsorted(self.queries, query)
@@ -48,6 +51,16 @@ class KnownAnswers:
         start = self.offsets[row]
         end = self.offsets[np.minimum(row + 1, len(self.queries))]
         return start, np.where(is_known, end - start, 0)
+
+    def contains(self, triples: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Whether each of (num_facts, 3) is known; of tails, with relations or inverses."""
+        start, number = self.find(triples[:, 0], triples[:, 1])
+        row = np.repeat(np.arange(len(triples)), number)
+        first = np.repeat(start - (np.cumsum(number) - number), number)
+        is_answer = self.answers[first + np.arange(len(row))] == triples[row, 2]
+        result = np.zeros(len(triples), np.bool_)
+        result[row[is_answer]] = True
+        return result
 
 
 def known_tails(triples: IntArray, num_nodes: int, num_relations: int) -> KnownAnswers:

@@ -171,7 +171,7 @@ def _rank(
     )
     ranks = torch.empty(len(queries), dtype=torch.float64, device=device)
     with torch.no_grad():
-        for batch in _batches(num_known, known.num_candidates, memory_budget, device):
+        for batch in query_batches(num_known, known.num_candidates, memory_budget, device):
             scores = score_all(first[batch], second[batch])[:, : known.num_candidates]
             if scores.shape[1] < known.num_candidates:
                 raise InputError(
@@ -179,7 +179,7 @@ def _rank(
                     "rank with the graph it was trained on"
                 )
             total = int(num_known[batch].sum())
-            row, position = _expand(known_start[batch], known_count[batch], total)
+            row, position = expand_runs(known_start[batch], known_count[batch], total)
             ranks[batch] = filtered_ranks(scores, target[batch], row, answers[position].long())
             if look is not None:
                 look(batch, scores)
@@ -194,7 +194,7 @@ def _rank(
     return result
 
 
-def _batches(
+def query_batches(
     num_known: LongArray, num_candidates: int, memory_budget: int, device: torch.device
 ) -> Iterator[slice]:
     """Cut the queries, in order, into batches that fit the budget; one query at least."""
@@ -210,7 +210,7 @@ def _batches(
         start, used = stop, int(needed[stop - 1])
 
 
-def _expand(start: Tensor, count: Tensor, total: int) -> tuple[Tensor, Tensor]:
+def expand_runs(start: Tensor, count: Tensor, total: int) -> tuple[Tensor, Tensor]:
     """Runs of `count` positions from `start` on: the row of each, and the position; (total,)."""
     row = torch.arange(len(count), device=count.device)
     row = row.repeat_interleave(count, output_size=total)

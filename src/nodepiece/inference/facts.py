@@ -1,17 +1,29 @@
 """Completion of facts with one part left out, by name, with the scores of any model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from nodepiece.data.dataset import SPLITS, Dataset
+from nodepiece.data.query_rows import NumberedParts, numbered
 from nodepiece.errors import InputError
-from nodepiece.graph.arrays import FloatArray, IntArray
+from nodepiece.evaluation.ranking import Progress
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.names import Names
+from nodepiece.inference.bulk import (
+    AnswerSettings,
+    Calibrated,
+    OnRefused,
+    Scoring,
+    answer_in_batches,
+)
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.opened_run import Prediction, Run
+from nodepiece.inference.queries import Refused
+from nodepiece.inference.score_facts import score_in_batches, score_schema
 
 
 @dataclass(frozen=True)
@@ -23,12 +35,8 @@ class Query:
     is_relation_query: bool
 
 
-class Answering(Protocol):
+class Answering(Scoring, Protocol):
     """An immutable state from which a run answers queries."""
-
-    @property
-    def dataset(self) -> Dataset:
-        """Whose names are understood, and what is known."""
 
     def scores(self, query: Query) -> FloatArray:
         """Scores of all nodes, or of all relations and inverses; the caller may change them."""
@@ -55,12 +63,14 @@ class FactRun(Run):
         tail: str | None = None,
         top: int = 10,
         include_known: bool = False,
+        seen_candidates: bool = False,
     ) -> list[Prediction]:
         """The likeliest answers to a fact with one part left out, best first, by name.
 
         Give two of head, relation and tail. Known facts are left out unless `include_known`. The
         node of a query is not one of its answers, unless training has facts with the relation
-        from a node to itself.
+        from a node to itself. `seen_candidates`: only nodes that the graph has at that end of the
+        relation.
         """
         refuse_after_fork()
         if top < 1:
@@ -74,6 +84,10 @@ class FactRun(Run):
             scores[known] = -np.inf
         if not (query.is_relation_query or has_loops(dataset, query.second)):
             scores[query.first] = -np.inf
+        if seen_candidates and not query.is_relation_query:
+            is_seen = np.zeros(len(scores), np.bool_)
+            is_seen[snapshot.candidates.seen_tails(query.second)] = True
+            scores[~is_seen] = -np.inf
         name_of = dataset.names.relation if relation is None else dataset.names.node
         order = best_first(scores, top)
         return [
@@ -81,6 +95,86 @@ class FactRun(Run):
             for answer in order.tolist()
             if np.isfinite(scores[answer])
         ]
+
+    def predict_many(
+        self,
+        queries: object,
+        *,
+        top: int = 10,
+        include_known: bool = False,
+        seen_candidates: bool = False,
+        skip_unknown: bool = False,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        refuse_after_fork()
+        settings = self.answer_settings(top, include_known, seen_candidates)
+        tables = self.answer_many(
+            numbered(queries),
+            settings,
+            on_refused=lambda refused: raise_unless(skip_unknown, refused, "query"),
+            progress=progress,
+        )
+        return pa.concat_tables([settings.schema.empty_table(), *tables])
+
+    def answer_settings(
+        self, top: int, include_known: bool = False, seen_candidates: bool = False
+    ) -> AnswerSettings:
+        budget = self.experiment.evaluation.memory_budget
+        return AnswerSettings(top, include_known, seen_candidates, budget, self.calibrated)
+
+    def answer_many(
+        self,
+        rows: Iterable[NumberedParts],
+        settings: AnswerSettings,
+        *,
+        on_refused: OnRefused,
+        progress: Progress | None = None,
+    ) -> Iterator[pa.Table]:
+        """Tables of answers to any number of queries, one after the other."""
+        return answer_in_batches(
+            self.snapshot, rows, settings, on_refused=on_refused, progress=progress
+        )
+
+    def score(
+        self, facts: object, *, skip_unknown: bool = False, progress: Progress | None = None
+    ) -> pa.Table:
+        refuse_after_fork()
+        tables = self.score_many(
+            numbered(facts),
+            on_refused=lambda refused: raise_unless(skip_unknown, refused, "fact"),
+            progress=progress,
+        )
+        return pa.concat_tables([score_schema(self.calibrated).empty_table(), *tables])
+
+    def score_many(
+        self,
+        rows: Iterable[NumberedParts],
+        *,
+        on_refused: OnRefused,
+        progress: Progress | None = None,
+    ) -> Iterator[pa.Table]:
+        """Tables of scores and ranks of any number of facts, one after the other."""
+        return score_in_batches(
+            self.snapshot,
+            rows,
+            memory_budget=self.experiment.evaluation.memory_budget,
+            on_refused=on_refused,
+            calibrated=self.calibrated,
+            progress=progress,
+        )
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """Probabilities of scores; None: the run has no calibration."""
+        from nodepiece.inference.calibration import probabilities  # which uses runs
+
+        def calibrated(triples: LongArray, scores: FloatArray, by_relation: bool) -> FloatArray:
+            ids = triples.astype(np.int32)
+            found = probabilities(self, ids, scores, by_relation=by_relation)
+            return np.full(len(scores), np.nan) if found is None else found
+
+        nothing = np.empty((0, 3), np.int32), np.empty(0)
+        return None if probabilities(self, *nothing) is None else calibrated
 
     def known(
         self,
@@ -96,6 +190,19 @@ class FactRun(Run):
         answers = stated_answers(dataset, query, splits)
         name_of = dataset.names.relation if relation is None else dataset.names.node
         return [name_of(answer) for answer in answers.tolist()]
+
+
+def fact_run(run: Run) -> FactRun:
+    """The run itself; one that completes no facts is refused."""
+    if not isinstance(run, FactRun):
+        raise InputError(run.no_facts())
+    return run
+
+
+def raise_unless(skip_unknown: bool, refused: Refused, noun: str) -> None:
+    """Raise an InputError for a query or a fact that was refused, unless unknown names may be."""
+    if not (skip_unknown and refused.is_unknown):
+        raise InputError(f"{noun} {refused.number}: {refused.reason}")
 
 
 def query_of(names: Names, head: str | None, relation: str | None, tail: str | None) -> Query:

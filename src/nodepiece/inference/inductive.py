@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import by_relations_of
@@ -15,6 +16,7 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.inference.candidates import Candidates
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import FactRun, Query
 from nodepiece.inference.forked import refuse_after_fork
@@ -39,19 +41,40 @@ class EncodedSnapshot:
         with torch.no_grad():
             return self.model.encode(self.evaluator.view(self.model))
 
-    def scores(self, query: Query) -> FloatArray:
+    @property
+    def device(self) -> torch.device:
+        return self.model.tables.relations.device
+
+    @computed_once
+    def candidates(self) -> Candidates:
+        """Which answers queries may have."""
+        return Candidates(self.dataset, np.ones(self.dataset.num_nodes, np.bool_))
+
+    @computed_once
+    def relation_rows(self) -> Tensor:
+        """(2 * num_relations,): the row of the model's vectors for each relation of the graph."""
+        graph, number = self.encoded, self.dataset.train.num_relations
+        rows = [graph.view.relation_row(relation, number) for relation in range(2 * number)]
+        return torch.tensor(rows, device=graph.nodes.device)
+
+    def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
+        """Scores of all nodes: (batch,) ids twice -> (batch, num_nodes)."""
         graph, device = self.encoded, self.encoded.nodes.device
-        num_relations = self.dataset.train.num_relations
-        first = torch.tensor([query.first], device=device)
+        rows = self.relation_rows[relations.to(device)]
         with torch.no_grad():
-            if query.is_relation_query:
-                tail = torch.tensor([query.second], device=device)
-                scores = self.model.score_all_relations(first, tail, graph)[0]
-                rows = [graph.view.relation_row(r, num_relations) for r in range(2 * num_relations)]
-                return scores.double().cpu().numpy()[rows]
-            row = graph.view.relation_row(query.second, num_relations)
-            relation = torch.tensor([row], device=device)
-            return self.model.score_all_tails(first, relation, graph)[0].double().cpu().numpy()
+            return self.model.score_all_tails(heads.to(device), rows, graph)
+
+    def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
+        """Scores of all relations and inverses: (batch,) ids twice -> (batch, num_relations)."""
+        graph, device = self.encoded, self.encoded.nodes.device
+        with torch.no_grad():
+            scores = self.model.score_all_relations(heads.to(device), tails.to(device), graph)
+        return scores[:, self.relation_rows]
+
+    def scores(self, query: Query) -> FloatArray:
+        score_all = self.score_relations if query.is_relation_query else self.score_tails
+        first, second = torch.tensor([[query.first], [query.second]])
+        return score_all(first, second)[0].double().cpu().numpy()
 
 
 class InductiveRun(FactRun):

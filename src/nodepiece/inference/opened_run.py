@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import nn
@@ -138,9 +139,49 @@ class Run:
         tail: str | None = None,
         top: int = 10,
         include_known: bool = False,
+        seen_candidates: bool = False,
     ) -> list[Prediction]:
         """The likeliest answers to a fact with one part left out, best first, by name."""
-        raise InputError(
+        raise InputError(self.no_facts())
+
+    def predict_many(
+        self,
+        queries: object,
+        *,
+        top: int = 10,
+        include_known: bool = False,
+        seen_candidates: bool = False,
+        skip_unknown: bool = False,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """The likeliest answers to many queries, in their order, best first, as an Arrow table.
+
+        `queries` are (head, relation, tail) by name with "?", "" or None for the part that is
+        asked for, in any mix; or a table (Arrow, pandas, polars) with these three columns. The
+        columns of the result are `query` (the position of the query, from 0), `asked`, `head`,
+        `relation`, `tail`, `score`, `rank`, and with `include_known` also `known`. Answers are
+        those of `predict`. `seen_candidates` leaves out nodes that the graph does not have at that
+        end of the relation. A query that cannot be answered is an InputError; with `skip_unknown`,
+        those that name unknown nodes or relations are left out.
+        """
+        raise InputError(self.no_facts())
+
+    def score(
+        self, facts: object, *, skip_unknown: bool = False, progress: Progress | None = None
+    ) -> pa.Table:
+        """Scores and filtered ranks of facts, known or not, in their order, as an Arrow table.
+
+        `facts` are (head, relation, tail) by name, or a table with these three columns. The columns
+        of the result are `fact` (the position, from 0), `head`, `relation`, `tail`, `score` (of the
+        tail, given the other two), `tail_rank` and `head_rank` (among all nodes without other known
+        answers, ties counted half, as in `evaluate`) and `known`. `skip_unknown` leaves out facts
+        that name unknown nodes or relations.
+        """
+        raise InputError(self.no_facts())
+
+    def no_facts(self) -> str:
+        """Why this run does not complete facts, in words."""
+        return (
             f"{self.folder} is a run of {self.experiment.task}: it predicts no facts; ask for the "
             "classes of a node"
         )

@@ -38,7 +38,7 @@ class PatchedVectors:
         rows = self.base[nodes.clamp(max=len(self.base) - 1).to(device)]
         if not len(self.nodes):
             return rows
-        place = torch.searchsorted(self.nodes, nodes).clamp(max=len(self.nodes) - 1)
+        place = torch.searchsorted(self.nodes, nodes.contiguous()).clamp(max=len(self.nodes) - 1)
         is_patched = self.nodes[place] == nodes
         return torch.where(is_patched[:, None].to(device), self.patch[place.to(device)], rows)
 

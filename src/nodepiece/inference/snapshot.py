@@ -13,6 +13,7 @@ from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.graph.names import Names
+from nodepiece.inference.candidates import Candidates
 from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import Query
@@ -114,29 +115,38 @@ class Snapshot:
             moved.__dict__["patched"] = self.patched.to(self.device)
         return moved
 
-    def scores(self, query: Query) -> FloatArray:
-        """Scores of all nodes, or of all relations and inverses; the caller may change them."""
-        patched = self.patched
-        relations, decoder = self.model.relation_vectors(), self.model.decoder
+    @computed_once
+    def candidates(self) -> Candidates:
+        """Which answers queries may have."""
+        return Candidates(self.dataset, self.is_present)
+
+    def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
+        """Scores of all nodes, removed ones -inf: (batch,) ids twice -> (batch, num_nodes)."""
+        heads, relations = heads.to(self.device), relations.to(self.device)
         with torch.no_grad():
-            head = patched.rows(torch.tensor([query.first]))
-            if query.is_relation_query:
-                tail = patched.rows(torch.tensor([query.second]))
-                return decoder.score_all_relations(head, tail, relations)[0].double().cpu().numpy()
-            relation = relations[torch.tensor([query.second], device=self.device)]
-            scores = patched.scores(
+            head = self.patched.rows(heads.cpu())
+            relation = self.model.relation_vectors().index_select(0, relations)
+            decoder = self.model.decoder
+            scores = self.patched.scores(
                 lambda vectors: decoder.score_all_tails(head, relation, vectors)
             )
             if self.model.walks is not None:
-                scores = scores + self._walk(query).to(scores.device)
-        result: FloatArray = scores[0].double().cpu().numpy()
-        result[~self.is_present] = -np.inf
-        return result
+                scores = scores + self.model.walk(heads, relations, edge_index=self.edge_index)
+        if len(self.candidates.absent):
+            scores[:, torch.tensor(self.candidates.absent, device=self.device)] = -torch.inf
+        return scores
 
-    def _walk(self, query: Query) -> Tensor:
-        """The scores of walks in the current graph: (1, num_nodes)."""
-        first, second = torch.tensor([[query.first], [query.second]], device=self.device)
-        return self.model.walk(first, second, edge_index=self.edge_index)
+    def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
+        """Scores of all relations and inverses: (batch,) ids twice -> (batch, num_relations)."""
+        with torch.no_grad():
+            head, tail = self.patched.rows(heads.cpu()), self.patched.rows(tails.cpu())
+            return self.model.decoder.score_all_relations(head, tail, self.model.relation_vectors())
+
+    def scores(self, query: Query) -> FloatArray:
+        """Scores of all nodes, or of all relations and inverses; the caller may change them."""
+        score_all = self.score_relations if query.is_relation_query else self.score_tails
+        first, second = torch.tensor([[query.first], [query.second]])
+        return score_all(first, second)[0].double().cpu().numpy()
 
     def _with(self, slot: GraphSlot, version: int) -> "Snapshot":
         """Another record of the same state, with the facts that are already computed."""

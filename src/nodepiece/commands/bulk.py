@@ -1,0 +1,140 @@
+"""Queries and facts by the file: reading them, reporting bad lines, writing tables of results."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodepiece.commands.console import count, err
+from nodepiece.commands.progress import Advance, counted
+from nodepiece.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from nodepiece.data.blocks import ReadOptions
+    from nodepiece.data.query_rows import QueryFile
+    from nodepiece.inference.bulk import OnRefused
+    from nodepiece.inference.queries import Refused
+
+    TablesOf = Callable[[QueryFile, OnRefused, Advance], Iterator[pa.Table]]
+
+STANDARD_OUTPUT = "-"
+BULK = "Many at once"  # a box of the help
+MOST_SHOWN = 20  # bad lines that are printed; the others are counted
+
+OutputOption = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="The file to write: .parquet, .csv, .tsv or .jsonl; or - for JSON lines on standard "
+        "output.",
+        rich_help_panel=BULK,
+    ),
+]
+SkipUnknownOption = Annotated[
+    bool,
+    typer.Option(
+        "--skip-unknown",
+        help="Skip lines that name unknown nodes or relations, and count them.",
+        rich_help_panel=BULK,
+    ),
+]
+
+
+@dataclass
+class BadLines:
+    """What is reported about lines that were left out."""
+
+    label: str
+    skip_unknown: bool
+    num_skipped: int = 0
+    num_bad: int = 0
+
+    def add(self, refused: "Refused") -> None:
+        if self.skip_unknown and refused.is_unknown:
+            self.num_skipped += 1
+            return
+        self.num_bad += 1
+        if self.num_bad <= MOST_SHOWN:
+            line = f"{self.label} line {refused.number:,}: {refused.reason}"
+            err.print(line, style="red", soft_wrap=True)
+        elif self.num_bad == MOST_SHOWN + 1:
+            err.print("more lines like these are counted", style="red")
+
+    def sentence(self) -> str:
+        """What was left out, in words; empty if nothing was."""
+        parts = []
+        if self.num_skipped:
+            parts.append(f"skipped {count(self.num_skipped, 'line')} with unknown names")
+        if self.num_bad:
+            parts.append(f"left out {count(self.num_bad, 'bad line')}")
+        return ", ".join(parts)
+
+
+def write_tables(
+    source: str,
+    output: str,
+    options: "ReadOptions",
+    *,
+    schema: "pa.Schema",
+    noun: str,
+    skip_unknown: bool,
+    tables_of: "TablesOf",
+) -> None:
+    """Read lines, compute tables of them, and write these as they come.
+
+    Bad lines are reported, and do not keep the others from being written; but then the exit status
+    is 2.
+    """
+    from nodepiece.data.query_rows import open_query_file
+
+    check_output_file(output)
+    with open_query_file(source, options) as file:
+        bad = BadLines(file.label, skip_unknown)
+        with counted(file.label, noun) as advance:
+            most = file.most_rows
+            tables = tables_of(file, bad.add, lambda done, _: advance(done, max(done, most)))
+            num_rows = write_rows(output, schema, tables)
+    if output != STANDARD_OUTPUT:
+        err.print(f"wrote {output}: {count(num_rows, 'row')}", soft_wrap=True)
+    if bad.num_bad:
+        raise InputError(
+            f"{bad.sentence()} of {bad.label}, and wrote the results of the others; fix these lines"
+        )
+    if bad.num_skipped:
+        err.print(bad.sentence(), soft_wrap=True)
+
+
+def check_output_file(output: str) -> None:
+    """Refuse a name whose ending is no format for tables, before the work begins."""
+    from nodepiece.data.table_file import check_ending
+
+    if output != STANDARD_OUTPUT:
+        check_ending(Path(output))
+
+
+def write_rows(output: str, schema: "pa.Schema", tables: "Iterable[pa.Table]") -> int:
+    """Write tables as they come to a file, or as JSON lines; returns the number of rows."""
+    from nodepiece.data.table_file import json_lines, write_table
+
+    num_rows = 0
+
+    def batches() -> "Iterator[pa.RecordBatch]":
+        nonlocal num_rows
+        for table in tables:
+            num_rows += len(table)
+            yield from table.to_batches()
+
+    if output == STANDARD_OUTPUT:
+        for batch in batches():
+            sys.stdout.writelines(json_lines(batch))
+            sys.stdout.flush()
+    else:
+        write_table(schema, batches(), Path(output))
+    return num_rows

@@ -1,0 +1,66 @@
+"""Which answers a query may have: what is known, and what was seen at that end of a relation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodepiece.data.dataset import Dataset
+from nodepiece.evaluation.known_answers import KnownAnswers, known_relations, known_tails
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.knowledge_graph import with_inverses
+from nodepiece.inference.computed_once import computed_once
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Indices over the facts of a snapshot, each built at its first use."""
+
+    dataset: Dataset
+    is_present: NDArray[np.bool_]  # (num_nodes,): False for removed nodes, which are never answers
+
+    @computed_once
+    def known_tails(self) -> KnownAnswers:
+        """The answers that facts of any split state, of queries with a relation or an inverse."""
+        graph = self.dataset.train
+        return known_tails(self.dataset.all_triples(), graph.num_nodes, graph.num_relations)
+
+    @computed_once
+    def known_relations(self) -> KnownAnswers:
+        graph = self.dataset.train
+        return known_relations(self.dataset.all_triples(), graph.num_nodes, graph.num_relations)
+
+    @computed_once
+    def has_loops(self) -> NDArray[np.bool_]:
+        """(2 * num_relations,): whether the graph has facts from a node to itself."""
+        head, relation, tail = self.dataset.train.triples.T
+        direct = np.zeros(self.dataset.train.num_relations, np.bool_)
+        direct[relation[head == tail]] = True
+        return np.concatenate([direct, direct])
+
+    @computed_once
+    def absent(self) -> IntArray:
+        """Removed nodes, ascending."""
+        return np.flatnonzero(~self.is_present).astype(np.int32)
+
+    @computed_once
+    def _seen(self) -> tuple[NDArray[np.int64], IntArray]:
+        """Offsets by relation, inverses included, and the tails in the graph, ascending."""
+        graph = self.dataset.train
+        _, relation, tail = with_inverses(graph).T
+        pairs = np.unique(relation.astype(np.int64) * graph.num_nodes + tail)
+        relations, tails = np.divmod(pairs, max(1, graph.num_nodes))
+        offsets = np.searchsorted(relations, np.arange(2 * graph.num_relations + 1))
+        return offsets, tails.astype(np.int32)
+
+    def seen_tails(self, relation: int) -> IntArray:
+        """The nodes that are tails of the relation, or of the inverse, in the graph; ascending.
+
+        Facts of valid and test do not count: they are there to be predicted.
+        """
+        offsets, tails = self._seen
+        return tails[offsets[relation] : offsets[relation + 1]]
+
+    def seen_heads(self, relation: int) -> IntArray:
+        num_relations = self.dataset.train.num_relations
+        return self.seen_tails((relation + num_relations) % (2 * num_relations))

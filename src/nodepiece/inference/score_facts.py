@@ -1,0 +1,132 @@
+"""Facts scored and ranked, whether they are known or not."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodepiece.data.query_rows import NumberedParts
+from nodepiece.evaluation.ranking import Progress, rank_links
+from nodepiece.graph.arrays import FloatArray, LongArray
+from nodepiece.inference.bulk import Calibrated, OnRefused, Scoring, named_triples
+from nodepiece.inference.queries import Refused, chunks, encode_triples
+
+
+def score_schema(calibrated: Calibrated | None) -> pa.Schema:
+    """The columns of a table of scored facts."""
+    return pa.schema(
+        [
+            ("fact", pa.int64()),
+            ("head", pa.string()),
+            ("relation", pa.string()),
+            ("tail", pa.string()),
+            ("score", pa.float32()),
+            ("tail_rank", pa.float64()),
+            ("head_rank", pa.float64()),
+            *([("probability", pa.float64())] if calibrated is not None else []),
+            ("known", pa.bool_()),
+        ]
+    )
+
+
+def score_in_batches(
+    snapshot: Scoring,
+    rows: Iterable[NumberedParts],
+    *,
+    memory_budget: int,
+    on_refused: OnRefused,
+    calibrated: Calibrated | None = None,
+    progress: Progress | None = None,
+) -> Iterator[pa.Table]:
+    """Tables of `score_schema`, in the order of the facts; `fact` is the number of the row.
+
+    Facts that cannot be scored are passed to `on_refused`. `progress` gets the number of facts
+    done, and 0.
+    """
+    names = snapshot.dataset.names
+    num_done, num_refused = 0, 0
+    for chunk in chunks(rows):
+        numbers, triples, refused = encode_triples(names, chunk, num_refused)
+        is_gone = ~snapshot.candidates.is_present[triples[:, [0, 2]]].all(axis=1)
+        refused += [
+            Refused(number, "a node of it was removed from the graph", True)
+            for number in numbers[is_gone].tolist()
+        ]
+        num_refused += len(refused)
+        for each in sorted(refused):
+            on_refused(each)
+        if not is_gone.all():
+            found = score_facts(snapshot, triples[~is_gone], memory_budget)
+            yield as_table(snapshot, numbers[~is_gone], triples[~is_gone], found, calibrated)
+        num_done += len(chunk)
+        if progress is not None:
+            progress(num_done, 0)
+
+
+class ScoredFacts(NamedTuple):
+    """Scores and ranks of facts, (num_facts,) each."""
+
+    score: NDArray[np.float32]  # of the tail, given head and relation
+    tail_rank: FloatArray
+    head_rank: FloatArray
+    is_known: NDArray[np.bool_]
+
+
+def score_facts(snapshot: Scoring, triples: LongArray, memory_budget: int) -> ScoredFacts:
+    """Scores and ranks of facts by ids, (num_facts, 3).
+
+    A fact with an inverse relation is ranked as the fact that it is the inverse of, with head and
+    tail exchanged.
+    """
+    num_relations = snapshot.dataset.train.num_relations
+    is_inverse = triples[:, 1] >= num_relations
+    direct = np.where(is_inverse[:, None], triples[:, ::-1], triples)
+    direct[:, 1] %= num_relations
+    targets = np.concatenate([direct[:, 2], direct[:, 0]])
+    scores = np.empty(len(targets), np.float32)  # of tails, then of heads
+
+    def keep_scores(batch: slice, found: Tensor) -> None:
+        target = torch.from_numpy(targets[batch])
+        scores[batch] = found[torch.arange(len(target)), target].float().cpu().numpy()
+
+    known = snapshot.candidates.known_tails
+    ranks = rank_links(
+        snapshot.score_tails,
+        direct.astype(np.int32),
+        known,
+        memory_budget=memory_budget,
+        device=snapshot.device,
+        look=keep_scores,
+    )
+    of_tails, of_heads = np.split(scores, 2)
+    return ScoredFacts(
+        np.where(is_inverse, of_heads, of_tails),
+        np.where(is_inverse, ranks.head, ranks.tail),
+        np.where(is_inverse, ranks.tail, ranks.head),
+        known.contains(direct),
+    )
+
+
+def as_table(
+    snapshot: Scoring,
+    numbers: LongArray,
+    triples: LongArray,
+    found: ScoredFacts,
+    calibrated: Calibrated | None,
+) -> pa.Table:
+    columns = {"fact": pa.array(numbers)}
+    columns |= named_triples(snapshot.dataset.names, *triples.T)
+    columns |= {
+        "score": pa.array(found.score),
+        "tail_rank": pa.array(found.tail_rank),
+        "head_rank": pa.array(found.head_rank),
+        "known": pa.array(found.is_known),
+    }
+    if calibrated is not None:
+        columns["probability"] = pa.array(calibrated(triples, found.score.astype(float), True))
+    schema = score_schema(calibrated)
+    return pa.table([columns[name] for name in schema.names], schema=schema)
