@@ -139,3 +139,16 @@ def test_the_example_of_a_new_node_answers_before_and_after_the_update(folder: P
     zone, shape, updated, *changed = lines(run(sys.executable, "-c", program, folder=folder))
     assert zone and shape == "(2, 64)" and "num_removed=1" in updated
     assert "831" in changed[0] and changed[-1].endswith("nodes have other pieces now")
+
+
+def test_the_example_of_other_libraries_runs(tmp_path: Path) -> None:
+    (program,) = blocks("python3")
+
+    printed = run(sys.executable, "-c", program, folder=tmp_path).splitlines()
+
+    assert printed == [
+        "KnowledgeGraph(4 nodes, 2 relations, 3 facts, such as Kenya - borders - Uganda)",
+        "(64,) (4, 64) borders",
+        "(2, 64)",
+    ]
+    assert (tmp_path / "few.csv").read_text().startswith('"node","vector_0",')

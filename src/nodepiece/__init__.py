@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from nodepiece.graph.names import Names
     from nodepiece.inference.named_vectors import NamedVectors
     from nodepiece.inference.run import Prediction, Run, load, train
+    from nodepiece.inference.transformer import NodeVectorizer
     from nodepiece.inference.update import Updated, keep_vectors, update_run
     from nodepiece.settings import Experiment, load_experiment
     from nodepiece.tokenizer.changing_graph import ChangingGraph
@@ -59,6 +60,7 @@ __all__ = [
     "NamedVectors",
     "Names",
     "NodePieceEmbedding",
+    "NodeVectorizer",
     "Prediction",
     "ReadOptions",
     "ReadReport",
@@ -102,6 +104,7 @@ _HOMES = {
     "NamedVectors": "nodepiece.inference.named_vectors",
     "Names": "nodepiece.graph.names",
     "NodePieceEmbedding": "nodepiece.encoders.node_embedding",
+    "NodeVectorizer": "nodepiece.inference.transformer",
     "Prediction": "nodepiece.inference.run",
     "ReadOptions": "nodepiece.data.read",
     "ReadReport": "nodepiece.data.read",

@@ -1,14 +1,13 @@
 """A task: which nodes of any graph have many edges, learned from two thirds of the nodes."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from nodepiece.data.dataset import SPLITS
 from nodepiece.data.labelled_graph import LabelledGraph, NodeLabels
-from nodepiece.data.open import open_dataset
+from nodepiece.data.open import DataSource, open_dataset
 from nodepiece.settings import Experiment
 from nodepiece.tasks.node_classification import NODE_CLASSIFICATION, NodeClassification
 
@@ -17,7 +16,7 @@ class HubDetection(NodeClassification):
     """Node classification whose classes, "hub" and "leaf", are found in the graph."""
 
     @classmethod
-    def open(cls, experiment: Experiment, data: Path | None) -> Self:
+    def open(cls, experiment: Experiment, data: DataSource) -> Self:
         dataset = open_dataset(experiment.dataset, data=data, options=experiment.reading)
         graph = dataset.train
         degrees = np.bincount(graph.triples[:, [0, 2]].ravel(), minlength=graph.num_nodes)

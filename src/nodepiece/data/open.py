@@ -33,17 +33,21 @@ from nodepiece.data.read import dataset_name, read_dataset, read_graph_with_repo
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
+DataSource = Path | Dataset | None  # a folder to search for datasets, or the dataset itself
+
 EMBEDDED = "countries"
 SPLIT_SHARE, SPLIT_SEED = 0.05, 0  # of out-of-sample splits that are made when they are opened
 
 
 def open_dataset(
-    source: str, *, data: Path | None = None, options: ReadOptions = DETECT_EVERYTHING
+    source: str, *, data: DataSource = None, options: ReadOptions = DETECT_EVERYTHING
 ) -> Dataset:
-    """Read a split dataset; `data` is searched before the usual places.
+    """Read a split dataset; `data` is searched before the usual places, or is the dataset.
 
     `options` say how to read files, and are refused for what has a layout of its own.
     """
+    if isinstance(data, Dataset):
+        return data
     if is_path(source, data):
         if not is_ogb_folder(Path(source)):
             return read_dataset(source, options=options)
@@ -57,11 +61,13 @@ def open_dataset(
 def open_inductive(
     source: str,
     *,
-    data: Path | None = None,
+    data: DataSource = None,
     keep_unseen_relations: bool = False,
     options: ReadOptions = DETECT_EVERYTHING,
 ) -> InductiveDataset:
     """A graph to learn from and another one, or the same, to evaluate on."""
+    if isinstance(data, Dataset):
+        return of_one_graph(data)
     if is_path(source, data):
         return read_inductive(
             Path(source), keep_unseen_relations=keep_unseen_relations, options=options
@@ -74,9 +80,14 @@ def open_inductive(
 
 
 def open_labelled(
-    source: str, *, data: Path | None = None, options: ReadOptions = DETECT_EVERYTHING
+    source: str, *, data: DataSource = None, options: ReadOptions = DETECT_EVERYTHING
 ) -> LabelledGraph:
     """A graph with classes of some of its nodes."""
+    if isinstance(data, Dataset):
+        raise InputError(
+            f"{data.name} has facts and no classes; write a labelled graph with "
+            "nodepiece.write_labelled_folder and train on that folder"
+        )
     if is_path(source, data) and Path(source).is_dir():
         return read_labelled_folder(Path(source), options=options)
     check_known(source)
@@ -87,13 +98,15 @@ def open_labelled(
 
 
 def open_out_of_sample(
-    source: str, *, data: Path | None = None, options: ReadOptions = DETECT_EVERYTHING
+    source: str, *, data: DataSource = None, options: ReadOptions = DETECT_EVERYTHING
 ) -> OutOfSampleDataset:
     """A graph and nodes that arrive later.
 
     A dataset for transductive link prediction is split by the paper's recipe, the same way every
     time: with 5 % of the nodes for valid, 5 % for test, and seed 0.
     """
+    if isinstance(data, Dataset):
+        return split_out_of_sample(data, SPLIT_SHARE, rng=np.random.default_rng(SPLIT_SEED))[0]
     is_split = (Path(source) / f"{EVALUATION_SPLITS[0]}.json").is_file()
     if is_path(source, data) and is_split:
         return read_out_of_sample(Path(source), options=options)

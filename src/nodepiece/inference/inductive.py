@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nodepiece.data.any_graph import graph as read_graph
+from nodepiece.data.any_graph import with_names
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import by_relations_of
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
@@ -99,7 +101,8 @@ class InductiveRun(FactRun):
     def snapshot(self) -> EncodedSnapshot:
         return self._snapshot
 
-    def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> Self:
+    def on_graph(self, graph: Any, *, unseen_relations: str = "refuse") -> Self:
+        graph = with_names(read_graph(graph))
         if unseen_relations not in ("refuse", "mean"):
             raise InputError(f"unseen_relations = {unseen_relations!r}; it is refuse or mean")
         graphs = self.task.dataset

@@ -15,7 +15,6 @@ from nodepiece.data.dataset import SPLITS
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
-from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.short_text import plural
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.named_vectors import NamedVectors
@@ -121,6 +120,10 @@ class Run:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Another handle too: what is behind it does not change."""
+        return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
         from nodepiece.inference.run import reopen  # which opens runs of all kinds
@@ -228,10 +231,11 @@ class Run:
         """The vectors of all relations and then of their inverses, with their names."""
         raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
 
-    def on_graph(self, graph: KnowledgeGraph, *, unseen_relations: str = "refuse") -> "Run":
+    def on_graph(self, graph: Any, *, unseen_relations: str = "refuse") -> "Run":
         """A run with these weights on another graph with the relations of training.
 
-        Relations that training did not have are refused, or get the "mean" of all.
+        The graph is anything that `nodepiece.graph` reads. Relations that training did not have are
+        refused, or get the "mean" of all.
         """
         raise InputError(
             f"{self.folder} is a run of {self.experiment.task} and answers for its own graph only; "

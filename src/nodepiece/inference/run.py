@@ -1,15 +1,19 @@
 """Open a run folder, or train an experiment, to get a run that answers queries."""
 
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from nodepiece.data.blocks import Column
 from nodepiece.errors import InputError
 from nodepiece.files import read_whole
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.classes import ClassRun
 from nodepiece.inference.forked import refuse_after_fork
+from nodepiece.inference.given_data import LoggedEpochs, Parts, with_data
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_files import OpenedFiles
@@ -20,6 +24,8 @@ from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.runner import load_trained
 from nodepiece.tasks.train import choose_device, train_experiment
 from nodepiece.tokenizer.changing_graph import NamedFact
+
+log = logging.getLogger("nodepiece")
 
 __all__ = ["RUNS", "Prediction", "Run", "load", "train"]
 
@@ -79,10 +85,14 @@ def load_links(folder: str | Path, *, device: torch.device | str = "cpu") -> Lin
 
 
 def train(
-    experiment: str | Path | Experiment,
+    experiment: Any,
     output: str | Path,
     *,
-    data: str | Path | None = None,
+    data: Any = None,
+    valid: Any = None,
+    test: Any = None,
+    columns: Sequence[Column] | str | None = None,
+    relation: str | None = None,
     device: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -91,23 +101,32 @@ def train(
     """Train and evaluate an experiment, and open the run folder it wrote.
 
     `experiment` is a record, a TOML file, or a name such as "fb15k-237-paper"; `overrides` change
-    settings of the latter two, such as "training.epochs=5". A run that is in `output` already is
-    refused, unless it should go on from its checkpoint (`resume`) or be replaced, updates included,
-    when this one is finished (`overwrite`). `history.jsonl` in `output` has a line for every epoch
-    that is done, `metrics.json` the result.
+    settings of the latter two, such as "training.epochs=5". `data` is the folder of benchmarks, or
+    facts in memory to train on instead of the experiment's dataset: anything that `nodepiece.graph`
+    reads, such as triples, a DataFrame or a networkx graph. `valid` and `test` are more of the
+    same kind, and `columns` and `relation` say how to read them. Facts may also be given in place
+    of `experiment`, and are then trained on with settings that suit most graphs.
+
+    A run that is in `output` already is refused, unless it should go on from its checkpoint
+    (`resume`) or be replaced, updates included, when this one is finished (`overwrite`).
+    `history.jsonl` in `output` has a line for every epoch that is done, `metrics.json` the result.
+    The logger "nodepiece" logs the progress at level INFO.
     """
     if isinstance(experiment, Experiment) and overrides:
         raise InputError(
             "overrides change an experiment given by name or file; "
             "change a record with dataclasses.replace"
         )
+    settings, source = with_data(experiment, data, Parts(valid, test, columns, relation), overrides)
     train_experiment(
-        experiment,
+        settings,
         Path(output),
-        data=None if data is None else Path(data),
-        overrides=overrides,
+        data=source,
+        overrides=() if isinstance(settings, Experiment) else overrides,
         device=device,
         resume=resume,
         overwrite=overwrite,
+        callbacks=(LoggedEpochs(),),
+        log=log.info,
     )
     return load(output, device=choose_device(device))

@@ -14,7 +14,7 @@ import torch
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import InductiveDataset
-from nodepiece.data.open import open_inductive
+from nodepiece.data.open import DataSource, open_inductive
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.encoders.graph_view import tokenize_by_relations
 from nodepiece.encoders.pieces import count_pieces, resample_relations
@@ -46,7 +46,7 @@ class InductiveLinkPrediction:
     dataset: InductiveDataset
 
     @classmethod
-    def open(cls, experiment: Experiment, data: Path | None) -> Self:
+    def open(cls, experiment: Experiment, data: DataSource) -> Self:
         keeps = experiment.evaluation.unseen_relations == "mean"
         dataset = open_inductive(
             experiment.dataset, data=data, keep_unseen_relations=keeps, options=experiment.reading

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from nodepiece.data.dataset import SPLITS, Dataset
-from nodepiece.data.open import open_dataset, open_negatives
+from nodepiece.data.open import DataSource, open_dataset, open_negatives
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
@@ -41,7 +41,7 @@ class LinkPrediction:
     dataset: Dataset
 
     @classmethod
-    def open(cls, experiment: Experiment, data: Path | None) -> Self:
+    def open(cls, experiment: Experiment, data: DataSource) -> Self:
         return cls(
             experiment, open_dataset(experiment.dataset, data=data, options=experiment.reading)
         )

@@ -13,7 +13,7 @@ import torch
 
 from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.data.labelled_graph import LabelledGraph, NodeLabels
-from nodepiece.data.open import open_labelled
+from nodepiece.data.open import DataSource, open_labelled
 from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError
 from nodepiece.evaluation.classification import AREAS, ClassificationReport, classification_report
@@ -40,7 +40,7 @@ class NodeClassification:
     dataset: LabelledGraph
 
     @classmethod
-    def open(cls, experiment: Experiment, data: Path | None) -> Self:
+    def open(cls, experiment: Experiment, data: DataSource) -> Self:
         dataset = open_labelled(experiment.dataset, data=data, options=experiment.reading)
         rng = np.random.default_rng(experiment.seed)
         share = experiment.classifier.label_share

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nodepiece.data.dataset import Dataset
-from nodepiece.data.open import open_out_of_sample
+from nodepiece.data.open import DataSource, open_out_of_sample
 from nodepiece.data.out_of_sample import EVALUATION_SPLITS, UnseenEdges, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.errors import InputError
@@ -62,7 +62,7 @@ class OutOfSample:
     layout: str = ""  # how the training file was read, in words
 
     @classmethod
-    def open(cls, experiment: Experiment, data: Path | None) -> Self:
+    def open(cls, experiment: Experiment, data: DataSource) -> Self:
         dataset = open_out_of_sample(experiment.dataset, data=data, options=experiment.reading)
         unseen = {split: edges_of_unseen(dataset, split) for split in EVALUATION_SPLITS}
         return cls(experiment, dataset.name, dataset.train, unseen, dataset.layout)

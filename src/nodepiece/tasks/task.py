@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self, TypeVar
 import torch
 from torch import nn
 
+from nodepiece.data.open import DataSource
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -24,8 +25,11 @@ class Task(Protocol[Model]):
     """An experiment and its data, opened. The runner asks in the order of the methods below."""
 
     @classmethod
-    def open(cls, experiment: Experiment, data: Path | None) -> Self:
-        """The data by the name or path in the experiment; `data` is searched before the usual."""
+    def open(cls, experiment: Experiment, data: DataSource) -> Self:
+        """The data by the name or path in the experiment; `data` is searched before the usual.
+
+        `data` may also be a dataset in memory, which is taken instead.
+        """
 
     @classmethod
     def read(cls, experiment: Experiment, folder: Path) -> Self:

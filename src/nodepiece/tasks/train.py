@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from nodepiece.data.dataset import Dataset
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.registry import task_record
@@ -22,7 +23,7 @@ def train_experiment(
     experiment: str | Path | Experiment,
     folder: Path,
     *,
-    data: Path | None = None,
+    data: Path | Dataset | None = None,
     overrides: Sequence[str] = (),
     device: str | None = None,
     resume: bool = False,
@@ -34,7 +35,8 @@ def train_experiment(
     """Run an experiment; returns its metrics, or None where it was stopped before the end.
 
     Under torchrun all processes call this together; rank 0 writes files and logs.
-    `overrides` change an experiment given by name or file, and not a record.
+    `overrides` change an experiment given by name or file, and not a record. `data` is the folder
+    of benchmarks, or the dataset itself.
     """
     if isinstance(experiment, Experiment):
         settings, source, overrides = experiment, folder / CONFIG, ()
@@ -47,7 +49,15 @@ def train_experiment(
             check_place(folder, resume=resume, overwrite=overwrite)
         task = record.task.open(settings, data)
         log(task.describe())
-        command = command_line(source, folder, overrides=overrides, device=chosen.type, data=data)
+        command = command_line(
+            source,
+            folder,
+            overrides=overrides,
+            device=chosen.type,
+            data=data if isinstance(data, Path) else None,
+        )
+        if isinstance(data, Dataset):
+            command += f"  # in Python, on facts in memory ({data.name})"
         options = RunOptions(
             folder,
             chosen,

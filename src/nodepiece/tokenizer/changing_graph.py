@@ -1,6 +1,6 @@
 """A graph that changes, by name: facts and nodes are added and removed, ids do not change."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nodepiece.data.any_graph import graph as read_graph
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.arrays import IntArray
@@ -20,7 +21,7 @@ from nodepiece.tokenizer.token_rows import TokenRows
 from nodepiece.tokenizer.tokens import TokenTable
 
 NamedFact = tuple[str, str, str]  # head, relation, tail
-NamedFacts = Iterable[NamedFact] | KnowledgeGraph
+NamedFacts = Iterable[NamedFact] | KnowledgeGraph  # or another graph that `nodepiece.graph` reads
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +247,13 @@ def without(facts: IntArray, others: IntArray) -> IntArray:
 
 
 def by_name(facts: NamedFacts) -> Iterable[NamedFact]:
-    """Facts as triples of names, from triples or from a graph with names."""
+    """Facts as triples of names, from anything that `nodepiece.graph` reads.
+
+    Triples are taken as they are, one by one.
+    """
     if not isinstance(facts, KnowledgeGraph):
-        return facts
+        is_triples = isinstance(facts, list | tuple | set | frozenset | Iterator)
+        return facts if is_triples else by_name(read_graph(facts))
     if facts.names is None:
         raise InputError("the facts have ids instead of names; read them with their names")
     nodes, relations = facts.names.nodes.to_pylist(), facts.names.relations.to_pylist()
