@@ -150,7 +150,10 @@ def measure(
     def score(heads: Tensor, relations: Tensor) -> Tensor:
         parts = (slice(start, start + at_once) for start in range(0, len(heads), at_once))
         return torch.cat(
-            [model(heads[part], relations[part], edges, visible, dtype=dtype) for part in parts]
+            [
+                model.score_tails(heads[part], relations[part], edges, visible, dtype)
+                for part in parts
+            ]
         )
 
     ranks = rank_links(score, triples, known, memory_budget=MEMORY_BUDGET, device=device)
@@ -193,7 +196,7 @@ def train(dataset: Dataset, options: argparse.Namespace) -> dict[str, Any]:
             is_hidden = torch.zeros(int(groups.max()) + 1, dtype=torch.bool, device=device)
             is_hidden[batch.hidden] = True
             edge_mask = (~is_hidden[group_of_edge]).float()
-            scores = model(batch.heads, batch.relations, edges, edge_mask, dtype=dtype)
+            scores = model.score_tails(batch.heads, batch.relations, edges, edge_mask, dtype)
             loss = batch_loss(scores, batch)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -52,7 +52,7 @@ IDENTIFIERS = {
     "step_aside": "warmup_step",
     "knob": "setting",
     "knobs": "settings",
-    "walk_weight": "walk_coefficient",
+    "walk_weight": "coefficient",
     "against_all": "one_vs_all",
     "newcomer": "new or unseen node",
 }

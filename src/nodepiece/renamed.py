@@ -25,7 +25,8 @@ SETTINGS = {
     "training.mask_share": "out_of_sample.mask_share",
 }
 # old name -> new name, of tensors in model.safetensors and checkpoint.safetensors
-TENSORS = {"walks.weight": "walks.coefficient"}
+TENSORS = {"walks.weight": "scorers.walks.coefficient"}
+MODULES = {"walks.": "scorers.walks."}  # the same, of all tensors of a module
 
 
 def current_settings(table: dict[str, Any], source: str) -> dict[str, Any]:
@@ -54,4 +55,9 @@ def current_settings(table: dict[str, Any], source: str) -> dict[str, Any]:
 def current_tensor(name: str) -> str:
     """The present name of a tensor; that of a checkpoint has a prefix such as "model/"."""
     group, slash, rest = name.rpartition("/")
-    return group + slash + TENSORS.get(rest, rest)
+    if rest in TENSORS:
+        return group + slash + TENSORS[rest]
+    for old, new in MODULES.items():
+        if rest.startswith(old):
+            return group + slash + new + rest.removeprefix(old)
+    return name

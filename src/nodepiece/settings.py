@@ -12,6 +12,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from nodepiece.data.blocks import ReadOptions
 from nodepiece.decoders.class_model import ClassifierSettings
 from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.path_scorers import ScorerSettings
+from nodepiece.decoders.propagation import PropagationSettings
 from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
@@ -43,6 +45,7 @@ class Experiment:
     graph: GraphLayerSettings = field(default_factory=GraphLayerSettings)
     decoder: DecoderSettings = field(default_factory=DecoderSettings)
     walks: WalkSettings = field(default_factory=WalkSettings)  # beside vectors
+    propagation: PropagationSettings = field(default_factory=PropagationSettings)  # likewise
     classifier: ClassifierSettings = field(default_factory=ClassifierSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     one_vs_all: OneVsAllSettings = field(default_factory=OneVsAllSettings)  # by training.loss
@@ -67,6 +70,11 @@ class Experiment:
             f"Experiment({self.name!r}: {self.task} on {self.dataset!r}, "
             f"{plural(number, 'setting')} other than the defaults)"
         )
+
+    @property
+    def scorers(self) -> tuple[ScorerSettings, ...]:
+        """What scores tails by the paths to them; most experiments switch all of them off."""
+        return (self.walks, self.propagation)
 
 
 def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experiment:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.path_scorers import PathGraph
 from nodepiece.decoders.walks import LOG_FLOOR, PLAIN_FLOOR, Walks, WalkSettings
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.graph_settings import GraphLayerSettings
@@ -34,7 +35,7 @@ def model(kind: str = "mlp", *, walk_steps: int = 0, layers: int = 2) -> Inducti
         EncoderSettings(kind, DIM, 16, layers=1, heads=2),
         GraphLayerSettings(kind="compgcn", layers=layers, attention_heads=2),
         DecoderSettings("distmult"),
-        WalkSettings(walk_steps, plain_steps=2),
+        (WalkSettings(walk_steps, plain_steps=2),),
         generator=torch.Generator().manual_seed(0),
     )
     return made.eval()
@@ -138,7 +139,7 @@ def test_anchors_are_refused() -> None:
             EncoderSettings(dim=DIM),
             GraphLayerSettings(),
             DecoderSettings(),
-            WalkSettings(),
+            (),
             generator=torch.Generator(),
         )
 
@@ -170,7 +171,8 @@ def test_walks_are_what_a_walker_finds_step_by_step(
     if is_hidden:
         weight[[1, 6]] = 0
     heads, asked = torch.tensor([0, 4, 0]), torch.tensor([1, 0, 2])
-    found = walks(heads, asked, relations, EdgeIndex(edges, 5, 4), weight)
+    graph = PathGraph(EdgeIndex(edges, 5, 4), relations, weight)
+    found = walks(heads, asked, graph)
 
     visible = edges[weight > 0]
     for row, (head, query_relation) in enumerate(zip(heads.tolist(), asked.tolist(), strict=True)):

@@ -1,11 +1,12 @@
 import pytest
 import torch
+from tests.decoders.path_scores import path_scores
 from tests.encoders.random_tables import NUM_NODES, NUM_RELATIONS, random_graph, random_table
 from torch import Tensor
 
 from nodepiece.decoders.link_model import DecoderSettings, LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
-from nodepiece.decoders.walks import WalkSettings
+from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.lookup_embedding import LookupEmbedding
 from nodepiece.encoders.node_embedding import EncoderSettings, NodePieceEmbedding
@@ -36,7 +37,7 @@ def link_model(
     if isinstance(decoder, str):
         decoder = DecoderSettings(decoder)
     graph = GraphLayerSettings(layers=layers, dropout=0.0)
-    steps = WalkSettings(steps=walks)
+    steps = (WalkSettings(steps=walks),)
     model = LinkModel(nodes, EDGES, 2 * NUM_RELATIONS, decoder, graph, steps, generator=generator)
     return model.double().eval()
 
@@ -63,16 +64,17 @@ def test_walks_add_to_the_scores_of_vectors() -> None:
     vectors = model.node_vectors()
     scores = model.score_all_tails(HEADS, RELATIONS, vectors)
     by_vectors = model.score_by_vectors(HEADS, RELATIONS, vectors)
-    torch.testing.assert_close(scores, by_vectors + model.walk(HEADS, RELATIONS))
+    torch.testing.assert_close(scores, by_vectors + path_scores(model, HEADS, RELATIONS))
     assert scores.shape == (3, NUM_NODES)
 
 
 def test_the_coefficient_of_walks_counts_after_training_only() -> None:
     model = link_model("complex", walks=2)
-    assert model.walks is not None
-    plain, model.walks.coefficient = model.walk(HEADS, RELATIONS), 2.5
-    assert torch.equal(model.train().walk(HEADS, RELATIONS), plain)
-    torch.testing.assert_close(model.eval().walk(HEADS, RELATIONS), 2.5 * plain)
+    walks = model.scorers["walks"]
+    assert isinstance(walks, Walks)
+    plain, walks.coefficient = path_scores(model, HEADS, RELATIONS), 2.5
+    assert torch.equal(path_scores(model.train(), HEADS, RELATIONS), plain)
+    torch.testing.assert_close(path_scores(model.eval(), HEADS, RELATIONS), 2.5 * plain)
 
 
 def test_walks_that_cannot_be_are_refused() -> None:
@@ -103,7 +105,7 @@ def test_hidden_edges_are_as_if_the_graph_of_the_model_did_not_have_them(lookup:
     weight = visible.double()
 
     scores = found.score_by_vectors(HEADS, RELATIONS, found.node_vectors(weight))
-    scores = scores + found.walk(HEADS, RELATIONS, weight)
+    scores = scores + path_scores(found, HEADS, RELATIONS, weight)
     without = expected.score_all_tails(HEADS, RELATIONS, expected.node_vectors())
 
     torch.testing.assert_close(scores, without)

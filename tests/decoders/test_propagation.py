@@ -31,24 +31,24 @@ def test_a_hidden_edge_is_an_edge_that_is_not_there() -> None:
     mask = torch.tensor(keep, dtype=torch.float32)[whole.order]
     without = edges_of(BOTH_WAYS[keep])
     torch.testing.assert_close(
-        model(heads, relations, whole, mask),
-        model(heads, relations, without, torch.ones(without.num_edges)),
+        model.score_tails(heads, relations, whole, mask),
+        model.score_tails(heads, relations, without, torch.ones(without.num_edges)),
     )
 
 
 def test_nodes_farther_than_the_layers_reach_score_as_nodes_out_of_reach() -> None:
     edges, heads = edges_of(BOTH_WAYS), torch.tensor([0])
-    scores = model_of(1)(heads, torch.tensor([0]), edges, torch.ones(6))[0].tolist()
+    scores = model_of(1).score_tails(heads, torch.tensor([0]), edges, torch.ones(6))[0].tolist()
     assert scores[2] == pytest.approx(scores[4])  # two hops away, and in another component
-    deeper = model_of(2)(heads, torch.tensor([0]), edges, torch.ones(6))[0].tolist()
+    deeper = model_of(2).score_tails(heads, torch.tensor([0]), edges, torch.ones(6))[0].tolist()
     assert deeper[2] != pytest.approx(deeper[4])
 
 
 def test_queries_of_a_batch_do_not_touch_each_other() -> None:
     model, edges, mask = model_of(2), edges_of(BOTH_WAYS), torch.ones(6)
     heads, relations = torch.tensor([0, 3, 1]), torch.tensor([0, 1, 2])
-    together = model(heads, relations, edges, mask)
-    alone = [model(heads[[i]], relations[[i]], edges, mask) for i in range(3)]
+    together = model.score_tails(heads, relations, edges, mask)
+    alone = [model.score_tails(heads[[i]], relations[[i]], edges, mask) for i in range(3)]
     torch.testing.assert_close(together, torch.cat(alone))
 
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nodepiece.decoders.walk_graph import QueryEdges
-from nodepiece.decoders.walks import Walks, WalkSettings
+from nodepiece.decoders.path_scorers import PathGraph, PathScorer, QueryEdges, ScorerSettings
+from nodepiece.decoders.propagation import PropagationSettings
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.edge_index import EdgeIndex
 
 # 0 --a--> 1 --a--> 2, 0 --a--> 3, 3 --b--> 4, 4 --b--> 0; relations a = 0, b = 1, and inverses 2, 3
@@ -19,7 +20,19 @@ KNOWN = [
     [],
 ]
 QUERY_RELATIONS = torch.tensor([1, 0, 2, 3])
-SETTINGS = [WalkSettings(3), WalkSettings(1, plain_steps=4), WalkSettings(2, counts=False)]
+SETTINGS = [
+    WalkSettings(3),
+    WalkSettings(1, plain_steps=4),
+    WalkSettings(2, counts=False),
+    PropagationSettings(3, dim=4, rank=2),
+]
+
+
+def scorer(settings: ScorerSettings) -> tuple[PathScorer, Tensor]:
+    """A scorer, and the relation vectors of the model that it belongs to."""
+    generator = torch.Generator().manual_seed(0)
+    built = settings.build(NUM_RELATIONS, DIM, generator=generator).double()
+    return built, torch.randn(NUM_RELATIONS, DIM, generator=generator).double()
 
 
 def with_back(edges: list[list[int]]) -> Tensor:
@@ -38,33 +51,36 @@ def own_edges() -> QueryEdges:
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("at_once", [512, 3])
 def test_a_question_with_edges_of_its_own_walks_in_the_graph_that_has_them(
-    settings: WalkSettings, at_once: int, monkeypatch: pytest.MonkeyPatch
+    settings: ScorerSettings, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nodepiece.decoders.walks.WALKS_AT_ONCE", at_once)
-    generator = torch.Generator().manual_seed(0)
-    walks = Walks(DIM, settings, generator=generator).double()
-    relations = torch.randn(NUM_RELATIONS, DIM, generator=generator).double()
+    paths, relations = scorer(settings)
     shared = with_back(FACTS)
     heads = torch.full_like(QUERY_RELATIONS, NEW)
     with torch.no_grad():
         edge_index = EdgeIndex(shared, NEW + 1, NUM_RELATIONS)
-        found = walks.in_chunks(heads, QUERY_RELATIONS, relations, edge_index, None, own_edges())
+        graph = PathGraph(edge_index, relations, query_edges=own_edges())
+        found = paths(heads, QUERY_RELATIONS, graph)
         for row, known in enumerate(KNOWN):
             whole = EdgeIndex(torch.cat([shared, with_back(known)]), NEW + 1, NUM_RELATIONS)
-            expected = walks(heads[:1], QUERY_RELATIONS[row : row + 1], relations, whole, None)
+            alone = PathGraph(whole, relations)
+            expected = paths(heads[:1], QUERY_RELATIONS[row : row + 1], alone)
             torch.testing.assert_close(found[row : row + 1], expected)
 
 
-def test_hidden_edges_are_hidden_from_questions_with_edges_of_their_own() -> None:
-    generator = torch.Generator().manual_seed(0)
-    walks = Walks(DIM, WalkSettings(3, plain_steps=2), generator=generator).double()
-    relations = torch.randn(NUM_RELATIONS, DIM, generator=generator).double()
+@pytest.mark.parametrize("settings", [WalkSettings(3, plain_steps=2), SETTINGS[-1]])
+@torch.no_grad()
+def test_hidden_edges_are_hidden_from_questions_with_edges_of_their_own(
+    settings: ScorerSettings,
+) -> None:
+    paths, relations = scorer(settings)
     shared, heads = with_back(FACTS), torch.full_like(QUERY_RELATIONS, NEW)
     weight = torch.ones(len(shared), dtype=torch.float64)
     weight[[2, 7]] = 0.0  # 0 --a--> 3
     edge_index = [
         EdgeIndex(edges, NEW + 1, NUM_RELATIONS) for edges in (shared, shared[weight > 0])
     ]
-    found = walks(heads, QUERY_RELATIONS, relations, edge_index[0], weight, own_edges())
-    expected = walks(heads, QUERY_RELATIONS, relations, edge_index[1], None, own_edges())
+    masked = PathGraph(edge_index[0], relations, weight, own_edges())
+    without = PathGraph(edge_index[1], relations, None, own_edges())
+    found, expected = (paths(heads, QUERY_RELATIONS, graph) for graph in (masked, without))
     torch.testing.assert_close(found, expected)

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nodepiece.decoders.walk_graph import QueryEdges, WalkGraph
+from nodepiece.decoders.path_scorers import QueryEdges
+from nodepiece.decoders.walk_graph import WalkGraph
 from nodepiece.decoders.walks_cpu import can_walk, walk
 from nodepiece.encoders.edge_index import EdgeIndex
 

@@ -65,9 +65,9 @@ def train_distributed(folder: Path) -> None:
     facts, processes = np.arange(7, dtype=np.int32), current_processes()
     walks = WalkSettings(steps=2, separate_losses=True, choose_coefficient=True)
     chosen = run(replace(experiment(hide_targets=True), walks=walks), folder / "walks")
-    weight = torch.tensor(chosen["walk_coefficient"] if chosen else np.nan)
+    weight = torch.tensor(chosen["coefficients"]["walks"] if chosen else np.nan)
     processes.broadcast([weight])
-    assert chosen is not None and float(weight) == chosen["walk_coefficient"]
+    assert chosen is not None and float(weight) == chosen["coefficients"]["walks"]
     mine = 10 * processes.part(facts).astype(np.float64)
     collected = processes.collect(mine, len(facts))
     assert collected.tolist() == [0, 10, 20, 30, 40, 50, 60]

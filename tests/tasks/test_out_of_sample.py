@@ -73,12 +73,10 @@ def test_ranks_are_those_of_a_node_known_by_its_other_facts(
             if chosen.walks.steps:  # as when asked by name: the node is in the graph
                 there = run_of.with_facts(others)
                 asked = Query(there.dataset.names.node_id(node), relation, is_relation_query=False)
-                walked = there.model.walk(
-                    torch.tensor([asked.first]),
-                    torch.tensor([asked.second]),
-                    edge_index=there.snapshot.edge_index,
-                )
-                scores = scores + walked.detach().numpy()[0, : len(scores)]
+                first, second = torch.tensor([asked.first]), torch.tensor([asked.second])
+                path_graph = there.snapshot._path_graph
+                for _, found in there.model.scorers.all_scores(first, second, path_graph):
+                    scores = scores + found.detach().numpy()[0, : len(scores)]
             target = names.node_id(tail if asks_tail else head)
             known = {
                 names.node_id(t if asks_tail else h)

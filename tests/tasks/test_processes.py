@@ -113,9 +113,9 @@ def test_the_gradient_of_two_processes_is_that_of_their_batches_together(
 
 def test_two_processes_choose_one_weight_of_walks(folder: Path) -> None:
     metrics = metrics_in(folder / "walks")
-    assert metrics["valid"]["mrr"] == max(metrics["walk_coefficients"].values())
+    assert metrics["valid"]["mrr"] == max(metrics["coefficients_tried"]["walks"].values())
     saved = load_file(folder / "walks" / "model.safetensors")
-    assert float(saved["walks.coefficient"]) == metrics["walk_coefficient"]
+    assert float(saved["scorers.walks.coefficient"]) == metrics["coefficients"]["walks"]
 
 
 def test_the_command_under_torchrun_speaks_once(folder: Path) -> None:

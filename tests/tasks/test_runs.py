@@ -164,7 +164,7 @@ def test_runs_with_one_seed_are_the_same_whole_or_interrupted_and_resumed(
     ("chosen", "message"),
     [
         (experiment(hide_targets=True), "and there are none"),
-        (replace(EXPERIMENT, walks=WalkSettings(steps=1)), "along the fact itself"),
+        (replace(EXPERIMENT, walks=WalkSettings(steps=1)), "follow the fact itself"),
         (
             replace(experiment(loss="softplus", hide_targets=True), walks=WalkSettings(steps=1)),
             "losses against all nodes",

@@ -2,13 +2,14 @@ import math
 
 import pytest
 import torch
+from tests.decoders.path_scores import path_scores
 from tests.training.tiny_models import NUM_NODES, NUM_RELATIONS, tiny_model
 from torch import Tensor
 from torch.nn import functional
 
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
-from nodepiece.decoders.walks import WalkSettings
+from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import softplus_loss
 from nodepiece.training.objectives import (
@@ -182,11 +183,11 @@ def test_answers_of_a_batch_and_their_inverses_are_hidden_and_nothing_else() -> 
 def test_a_walk_does_not_go_along_the_fact_that_is_asked_for() -> None:
     model = tiny_model(walks=1).double()
     head, relation = torch.tensor([3]), torch.tensor([1])  # of the fact 3, which leads to 4
-    there = model.walk(head, relation)[0, 4] - model.walk(head, relation)[0, 2]
+    there = path_scores(model, head, relation)[0, 4] - path_scores(model, head, relation)[0, 2]
     hidden = torch.ones(8, dtype=torch.float64).index_fill_(0, torch.tensor([3, 7]), 0.0)
-    away = model.walk(head, relation, hidden)
+    away = path_scores(model, head, relation, hidden)
     assert there > 0.1  # beside 2, where no step leads
-    assert away[0, 4] < model.walk(head, relation)[0, 4]
+    assert away[0, 4] < path_scores(model, head, relation)[0, 4]
 
 
 def test_the_loss_with_walks_is_that_of_both_scores_together() -> None:
@@ -194,7 +195,7 @@ def test_the_loss_with_walks_is_that_of_both_scores_together() -> None:
     batch = BATCH._replace(edges=torch.tensor([0, 2, 3, 5, 8, 8]), sample_weight=WEIGHT.double())
     settings = TrainingSettings(loss="cross-entropy", hide_targets=True)
     weight = edge_mask_without_answers(model, batch).double()
-    scores = dense_scores(model) + model.walk(HEADS, RELATIONS, weight)
+    scores = dense_scores(model) + path_scores(model, HEADS, RELATIONS, weight)
     rows = torch.tensor([0, 0, 1, 2])
     expected = functional.cross_entropy(scores[rows], torch.tensor([1, 3, 4, 1]))
     torch.testing.assert_close(
@@ -206,7 +207,7 @@ def test_walks_go_along_visible_edges_only() -> None:
     model = tiny_model(walks=2).double()
     batch = BATCH._replace(sample_weight=WEIGHT.double())
     visible = torch.ones(8, dtype=torch.float64).index_fill_(0, torch.tensor([2, 6]), 0.0)
-    scores = dense_scores(model) + model.walk(HEADS, RELATIONS, visible)
+    scores = dense_scores(model) + path_scores(model, HEADS, RELATIONS, visible)
     rows = torch.tensor([0, 0, 1, 2])
     expected = functional.cross_entropy(scores[rows], torch.tensor([1, 3, 4, 1]))
     loss = one_vs_all_loss(model, batch, TrainingSettings(loss="cross-entropy"), edge_mask=visible)
@@ -215,10 +216,14 @@ def test_walks_go_along_visible_edges_only() -> None:
 
 def test_apart_walks_and_vectors_each_have_a_loss_of_their_own() -> None:
     model = tiny_model(walks=2).double()
-    model.walk_settings = WalkSettings(2, separate_losses=True)
+    walks = model.scorers["walks"]
+    assert isinstance(walks, Walks)
+    walks.settings = WalkSettings(2, separate_losses=True)
     batch = BATCH._replace(sample_weight=WEIGHT.double())
     rows, tails = torch.tensor([0, 0, 1, 2]), torch.tensor([1, 3, 4, 1])
     expected = functional.cross_entropy(dense_scores(model)[rows], tails)
-    expected = expected + functional.cross_entropy(model.walk(HEADS, RELATIONS)[rows], tails)
+    expected = expected + functional.cross_entropy(
+        path_scores(model, HEADS, RELATIONS)[rows], tails
+    )
     loss = one_vs_all_loss(model, batch, TrainingSettings(loss="cross-entropy"))
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)

@@ -23,6 +23,6 @@ def tiny_model(
         NUM_RELATIONS,
         DecoderSettings(kind, query_dropout=query_dropout),
         GraphLayerSettings(),
-        WalkSettings(steps=walks),
+        (WalkSettings(steps=walks),),
         generator=generator,
     )

@@ -1,5 +1,6 @@
 """The model of inductive link prediction, for any graph with known relations (section 4.2)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -7,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.path_scorers import PathGraph, PathScorers, ScorerSettings
 from nodepiece.decoders.triple_scores import DECODERS, Decoder
-from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.encoders.compgcn import CompGCN
 from nodepiece.encoders.complex_numbers import to_unit_modulus
 from nodepiece.encoders.graph_settings import GraphLayerSettings
@@ -41,6 +42,13 @@ class EncodedGraph:
     def relation_vectors(self) -> Tensor:
         return self.relations
 
+    def path_graph(self) -> PathGraph:
+        """The graph that path scorers follow."""
+        edges, edge_mask = self.view.edges, self.edge_mask
+        if edge_mask is not None:
+            edge_mask = edge_mask.index_select(0, edges.order)
+        return PathGraph(edges, self.relations, edge_mask)
+
 
 class InductiveModel(nn.Module):
     """Relation pieces, an encoder, CompGCN and a decoder: no weight belongs to a node.
@@ -55,7 +63,7 @@ class InductiveModel(nn.Module):
         encoder: EncoderSettings,
         graph: GraphLayerSettings,
         decoder: DecoderSettings,
-        walks: WalkSettings,
+        scorers: Sequence[ScorerSettings],
         *,
         generator: torch.Generator,
     ) -> None:
@@ -74,8 +82,7 @@ class InductiveModel(nn.Module):
         self.encoder = make_encoder(counts, encoder, generator=generator)
         self.layers = CompGCN(encoder.dim, graph, generator=generator) if graph.layers else None
         self.node_norm = nn.BatchNorm1d(encoder.dim) if decoder.node_norm else None
-        self.walks = Walks(encoder.dim, walks, generator=generator) if walks.steps else None
-        self.walk_settings = walks
+        self.scorers = PathScorers(scorers, counts.num_relations, encoder.dim, generator=generator)
         self.query_dropout = Dropout(decoder.query_dropout)
         self.unit_relations = decoder.unit_relations
         use_generator(self, generator)
@@ -134,25 +141,16 @@ class InductiveModel(nn.Module):
     def score_all_tails(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
         """(batch,), (batch,) -> (batch, num_nodes)."""
         scores = self.score_by_vectors(heads, relations, graph)
-        return scores if self.walks is None else scores + self.walk(heads, relations, graph)
+        return self.scorers.add_to(scores, heads, relations, graph.path_graph)
 
     def score_by_vectors(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
-        """Scores of all tails by the vectors alone, without walks: (batch, num_nodes)."""
+        """Scores of all tails by the vectors alone, without path scorers: (batch, num_nodes)."""
         head = self.query_dropout(graph.vectors_of(heads))
         relation = graph.relations.index_select(0, relations)
         return self.decoder.score_all_tails(head, relation, graph.nodes)
 
-    def walk(self, heads: Tensor, relations: Tensor, graph: EncodedGraph) -> Tensor:
-        """The scores of walks, to be added to those of vectors."""
-        if self.walks is None:
-            raise ValueError("this model has no walks")
-        edges, edge_mask = graph.view.edges, graph.edge_mask
-        if edge_mask is not None:
-            edge_mask = edge_mask.index_select(0, edges.order)
-        return self.walks.in_chunks(heads, relations, graph.relations, edges, edge_mask)
-
     def score_all_relations(self, heads: Tensor, tails: Tensor, graph: EncodedGraph) -> Tensor:
-        """Scores of all relations by vectors alone, as walks only score tails.
+        """Scores of all relations by vectors alone, as path scorers only score tails.
 
         (batch,), (batch,) -> (batch, num_relations).
         """

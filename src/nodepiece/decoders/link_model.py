@@ -1,5 +1,6 @@
 """The model of link prediction: node vectors and a scoring function."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -7,9 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
+from nodepiece.decoders.path_scorers import PathGraph, PathScorers, QueryEdges, ScorerSettings
 from nodepiece.decoders.triple_scores import DECODERS, Decoder
-from nodepiece.decoders.walk_graph import QueryEdges
-from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.encoders.complex_numbers import to_unit_modulus
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.graph_layers import GraphLayer, Neighbourhoods, group_neighbours
@@ -17,8 +17,6 @@ from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.lookup_embedding import NodeEmbedding
 from nodepiece.encoders.parameters import Dropout, phases, use_generator
 from nodepiece.errors import InputError
-
-NO_WALKS = WalkSettings()
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class LinkModel(nn.Module):
         num_relations: int,  # direct and inverse
         decoder: DecoderSettings,
         graph: GraphLayerSettings,
-        walks: WalkSettings = NO_WALKS,
+        scorers: Sequence[ScorerSettings] = (),
         *,
         generator: torch.Generator,
     ) -> None:
@@ -80,12 +78,11 @@ class LinkModel(nn.Module):
         self.layers = nn.ModuleList(
             GraphLayer(dim, graph, generator=generator) for _ in range(graph.layers)
         )
-        self.walks = Walks(dim, walks, generator=generator) if walks.steps else None
-        self.walk_settings = walks
-        self.needs_edges = bool(graph.layers or walks.steps)
-        if self.needs_edges and relation_dim != dim:
+        self.scorers = PathScorers(scorers, num_relations, dim, generator=generator)
+        if (graph.layers or self.scorers.reads_relations) and relation_dim != dim:
             raise InputError(f"graph layers and walks do not go with the decoder {decoder.kind}")
-        self.register_buffer("edges", edges if self.needs_edges else None, persistent=False)
+        needs_edges = bool(graph.layers or self.scorers)
+        self.register_buffer("edges", edges if needs_edges else None, persistent=False)
         self._neighbourhood_cache: Neighbourhoods | None = None
         self.node_norm = nn.BatchNorm1d(dim) if decoder.node_norm else None
         self.query_dropout = Dropout(decoder.query_dropout)
@@ -164,29 +161,23 @@ class LinkModel(nn.Module):
     def score_all_tails(self, heads: Tensor, relations: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (batch,), (num_nodes, dim) -> (batch, num_nodes)."""
         scores = self.score_by_vectors(heads, relations, vectors)
-        return scores if self.walks is None else scores + self.walk(heads, relations)
+        return self.scorers.add_to(scores, heads, relations, self.path_graph)
 
     def score_by_vectors(self, heads: Tensor, relations: Tensor, vectors: Tensor) -> Tensor:
-        """Scores of all tails by the vectors alone, without walks: (batch, num_nodes)."""
+        """Scores of all tails by the vectors alone, without path scorers: (batch, num_nodes)."""
         head = self.query_dropout(vectors.index_select(0, heads))
         relation = self.relation_vectors().index_select(0, relations)
         return self.decoder.score_all_tails(head, relation, vectors)
 
-    def walk(
+    def path_graph(
         self,
-        heads: Tensor,
-        relations: Tensor,
-        edge_mask: Tensor | None = None,
+        edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden
         edge_index: EdgeIndex | None = None,  # of another graph than the model's own
         query_edges: QueryEdges | None = None,  # what single queries have beside them
-    ) -> Tensor:
-        """The scores of walks, which `score_all_tails` adds: (batch, num_nodes)."""
-        if self.walks is None:
-            raise ValueError("this model has no walks")
+    ) -> PathGraph:
+        """The graph that path scorers follow."""
         edge_index = self._neighbourhoods().edge_index if edge_index is None else edge_index
-        return self.walks.in_chunks(
-            heads, relations, self.relation_vectors(), edge_index, edge_mask, query_edges
-        )
+        return PathGraph(edge_index, self.relation_vectors(), edge_mask, query_edges)
 
     def score_all_relations(self, heads: Tensor, tails: Tensor, vectors: Tensor) -> Tensor:
         """(batch,), (batch,), (num_nodes, dim) -> (batch, num_relations)."""

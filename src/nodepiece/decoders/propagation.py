@@ -6,27 +6,38 @@ a node aggregates its messages by their mean, deviation, maximum and minimum, sc
 (PNA; Corso et al., 2020). An MLP scores the last state of every node. No weight belongs to a node.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from nodepiece.decoders.path_scorers import PathGraph, PathScorer, check_combination
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.message_moments import NUM_MOMENTS, message_moments
 from nodepiece.encoders.scaled_update import scaled_update
 from nodepiece.errors import InputError
 
 NUM_SCALERS = 3  # of the degree: 1, growing with it, falling with it
+NUMBERS_AT_ONCE = 2**28  # of message moments that are held for queries without gradients
 
 
 @dataclass(frozen=True)
 class PropagationSettings:
     """The size of the network that scores nodes by the paths to them."""
 
-    layers: int = 0  # the longest paths; 0: no propagation
+    layers: int = 0  # the longest paths; 0: no propagation, whatever the other settings are
     dim: int = 32  # of the state that a node has for a query; a power of 2
     rank: int = 12  # of the map from a query relation to the relation vectors of a layer
+    vectors_alone: float = 0.0  # weight of the loss that vectors have alone, in training
+    separate_losses: bool = False  # one for propagation and one for vectors, not one of their sum
+    coefficient: float = 1.0  # of propagation in the sum of scores after training
+    choose_coefficient: bool = False  # by validation after training; until then: `coefficient`
+
+    name: ClassVar[str] = "propagation"
+    switch: ClassVar[str] = "layers"
+    reads_relations: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.dim & (self.dim - 1):
@@ -36,6 +47,10 @@ class PropagationSettings:
                 "propagation.layers must be 0 or more, dim and rank 1 or more, got "
                 f"{self.layers}, {self.dim}, {self.rank}"
             )
+        check_combination(self)
+
+    def build(self, num_relations: int, dim: int, *, generator: torch.Generator) -> "Propagation":
+        return Propagation(num_relations, self, generator=generator)
 
 
 class PropagationLayer(nn.Module):
@@ -57,10 +72,11 @@ class PropagationLayer(nn.Module):
         nn.init.xavier_uniform_(self.mix, generator=generator)
         nn.init.kaiming_uniform_(self.weight, nonlinearity="linear", generator=generator)
 
-    def relations_for(self, queries: Tensor) -> Tensor:
+    def relations_for(self, queries: Tensor, num_relations: int) -> Tensor:
         """(num_queries, dim) -> (num_relations, num_queries, dim)."""
         mixed = linear(queries, self.mix)  # (num_queries, rank)
-        return torch.einsum("qk,rkd->rqd", mixed, self.basis) + self.relation[:, None]
+        basis, own = (with_unseen(table, num_relations) for table in (self.basis, self.relation))
+        return torch.einsum("qk,rkd->rqd", mixed, basis) + own[:, None]
 
     def forward(
         self,
@@ -72,20 +88,21 @@ class PropagationLayer(nn.Module):
         edges: EdgeIndex,
     ) -> Tensor:
         dtype = states.dtype
-        relations = self.relations_for(queries).to(dtype)
+        num_relations = edges.num_relations
+        relations = self.relations_for(queries, num_relations).to(dtype)
         moments = message_moments(states, relations, queries, heads, edge_mask, edges)
         parts = linear(moments.flatten(start_dim=2), self.weight.to(dtype))
         parts = parts.view(*states.shape[:2], NUM_SCALERS, -1)
         return scaled_update(parts, scalers, states, self.bias, self.scale, self.shift)
 
 
-class Propagation(nn.Module):
+class Propagation(PathScorer):
     """Scores of all nodes for queries (head, relation, ?) over any graph of the same relations."""
 
     def __init__(
         self, num_relations: int, settings: PropagationSettings, *, generator: torch.Generator
     ) -> None:
-        super().__init__()
+        super().__init__(settings)
         dim = settings.dim
         self.queries = nn.Parameter(torch.empty(num_relations, dim))
         nn.init.normal_(self.queries, std=1.0, generator=generator)
@@ -99,21 +116,36 @@ class Propagation(nn.Module):
         for weight in (self.hidden, self.output):
             nn.init.xavier_uniform_(weight, generator=generator)
 
-    def forward(
+    def queries_at_once(self, graph: PathGraph) -> int:
+        if graph.query_edges is not None:
+            return 1  # each has a graph of its own
+        width = len(self.hidden) // 2
+        return max(1, NUMBERS_AT_ONCE // (width * (NUM_MOMENTS + 1) * graph.num_nodes))
+
+    def scores(self, heads: Tensor, relations: Tensor, graph: PathGraph) -> Tensor:
+        """(num_queries, num_nodes): products in bfloat16 inside torch.autocast, else in float32."""
+        device = heads.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+        edges, edge_mask = followed_edges(graph)
+        with torch.autocast(device, enabled=False):
+            return self.score_tails(heads, relations, edges, edge_mask, dtype or self.output.dtype)
+
+    def score_tails(
         self,
         heads: Tensor,  # (num_queries,)
         relations: Tensor,  # (num_queries,)
         edges: EdgeIndex,
         edge_mask: Tensor,  # (num_edges,) in the order of `edges`; 0: hidden
-        *,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype = torch.float32,  # of the states
     ) -> Tensor:
         """(num_queries, num_nodes)."""
-        queries = self.queries.index_select(0, relations)
+        table = with_unseen(self.queries, edges.num_relations)
+        queries = table.index_select(0, relations)
         states = self.last_states(heads, queries, edges, edge_mask, dtype)
         dim = queries.shape[1]
         by_state, by_query = self.hidden[:, :dim], self.hidden[:, dim:]
-        hidden = linear(states.float(), by_state) + linear(queries, by_query, self.hidden_bias)
+        hidden = linear(states.to(queries.dtype), by_state)
+        hidden = hidden + linear(queries, by_query, self.hidden_bias)
         return linear(hidden.relu(), self.output)[..., 0].T
 
     def last_states(
@@ -143,3 +175,28 @@ def degree_scalers(edge_mask: Tensor, edges: EdgeIndex) -> Tensor:
     logarithm = (degree + 2).log()
     relative = logarithm / logarithm.mean()
     return torch.stack([torch.ones_like(relative), relative, 1 / relative], dim=1).float()
+
+
+def with_unseen(table: Tensor, num_relations: int) -> Tensor:
+    """A table of relations, the second half inverses, with rows for relations of no training fact.
+
+    table: (num_known, ...). A graph with such relations has one for all of them, after the direct
+    ones, and its inverse, after the inverse ones. They get the mean of the others.
+    """
+    if len(table) == num_relations:
+        return table
+    direct, inverse = table.chunk(2)
+    parts = [direct, direct.mean(dim=0, keepdim=True), inverse, inverse.mean(dim=0, keepdim=True)]
+    return torch.cat(parts)
+
+
+def followed_edges(graph: PathGraph) -> tuple[EdgeIndex, Tensor]:
+    """The edges of a graph sorted by target, those of its one query included, and their mask."""
+    index, visible = graph.edge_index, graph.visible()
+    if (own := graph.query_edges) is not None:
+        here = torch.stack([index.target.rows, index.relation.rows, index.source.rows], dim=1)
+        more = torch.stack([own.heads, own.relations, own.tails], dim=1)
+        index = replace(index, edges=torch.cat([here, more]), sorted_by=None)
+        visible = torch.cat([visible, visible.new_ones(len(more))])
+    edges, place = index.by_target
+    return edges, visible.index_select(0, place)

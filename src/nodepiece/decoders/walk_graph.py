@@ -6,36 +6,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from nodepiece.decoders.path_scorers import QueryEdges
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.edge_products import sum_products
 from nodepiece.encoders.segments import segment_sum, weighted_segment_sum
-
-
-@dataclass(frozen=True)
-class QueryEdges:
-    """Edges that are only in the graph of one query, inverses included.
-
-    With these a new node is in the graph for queries about it, and not for other queries. Its
-    neighbours have an edge back to it, as in training, so the result is that of a graph to which
-    this node was added, as `with_facts` does for a new node by name.
-    """
-
-    queries: Tensor  # (num_query_edges,) rows of a batch
-    heads: Tensor  # (num_query_edges,)
-    relations: Tensor  # (num_query_edges,)
-    tails: Tensor  # (num_query_edges,)
-
-    def part(self, start: int, stop: int) -> "QueryEdges":
-        """The edges of queries start to stop, with queries renumbered from 0."""
-        mine = (self.queries >= start) & (self.queries < stop)
-        return QueryEdges(
-            self.queries[mine] - start, self.heads[mine], self.relations[mine], self.tails[mine]
-        )
-
-    def sums(self, values: Tensor, num_nodes: int, num_queries: int) -> Tensor:
-        """The sum over the edges of each node: (num_query_edges,) -> (num_nodes, num_queries)."""
-        zeros = values.new_zeros(num_nodes, num_queries)
-        return zeros.index_put_((self.heads, self.queries), values, accumulate=True)
 
 
 @dataclass(frozen=True)

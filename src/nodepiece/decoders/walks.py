@@ -7,16 +7,16 @@ Neural LP (Yang et al., 2017) and DRUM (Sadeghian et al., 2019); without learned
 to personalized PageRank.
 """
 
-import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from nodepiece.decoders import walks_cpu
-from nodepiece.decoders.walk_graph import QueryEdges, WalkGraph
-from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.decoders.path_scorers import PathGraph, PathScorer, check_combination
+from nodepiece.decoders.walk_graph import WalkGraph
 from nodepiece.encoders.parameters import linear
 from nodepiece.errors import InputError
 
@@ -37,24 +37,26 @@ class WalkSettings:
     coefficient: float = 1.0  # of walks in the sum of scores after training
     choose_coefficient: bool = False  # by validation after training; until then: `coefficient`
 
+    name: ClassVar[str] = "walks"
+    switch: ClassVar[str] = "steps"
+    reads_relations: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
-        if self.steps < 0 or self.plain_steps < 0 or not self.vectors_alone >= 0:
+        if self.steps < 0 or self.plain_steps < 0:
             raise InputError(
-                "walks.steps, plain_steps and vectors_alone must be 0 or more, got "
-                f"{self.steps}, {self.plain_steps}, {self.vectors_alone}"
+                "walks.steps and plain_steps must be 0 or more, got "
+                f"{self.steps}, {self.plain_steps}"
             )
-        if not 0 <= self.coefficient < math.inf:
-            raise InputError(f"walks.coefficient must be 0 or more, got {self.coefficient}")
-        if self.separate_losses and self.vectors_alone:
-            raise InputError(
-                "walks.separate_losses trains vectors alone already; leave walks.vectors_alone out"
-            )
+        check_combination(self)
+
+    def build(self, num_relations: int, dim: int, *, generator: torch.Generator) -> "Walks":
+        return Walks(dim, self, generator=generator)
 
 
 WALKS_AT_ONCE = 512  # queries: each takes a number for every node, or for every edge
 
 
-class Walks(nn.Module):
+class Walks(PathScorer):
     """Scores from walks: the probability of reaching a node, and terms that the settings add.
 
     reach * log(floor + sum over lengths l of mix_l * probability of the node after l steps)
@@ -69,78 +71,36 @@ class Walks(nn.Module):
     itself counts as not reached.
     """
 
-    coefficient: float | Tensor  # (): a buffer, which is saved, where it is chosen after training
-
     def __init__(self, dim: int, settings: WalkSettings, *, generator: torch.Generator) -> None:
-        super().__init__()
+        super().__init__(settings)
         num_steps, self.plain_steps = settings.steps, settings.plain_steps
-        if settings.choose_coefficient:
-            self.register_buffer(
-                "coefficient", torch.tensor(settings.coefficient, dtype=torch.float64)
-            )
-        else:
-            self.coefficient = settings.coefficient
         self.prefer = nn.ModuleList(linear(dim, dim, generator=generator) for _ in range(num_steps))
         self.mix = linear(dim, num_steps, generator=generator)
         self.weigh = linear(dim, 2, generator=generator)  # reach, floor
         self.weigh_counts = linear(dim, 2, generator=generator) if settings.counts else None
         self.weigh_plain = linear(dim, 2, generator=generator) if settings.plain_steps else None
 
-    def forward(
-        self,
-        heads: Tensor,  # (batch,)
-        query_relations: Tensor,  # (batch,) the relation of each query
-        relations: Tensor,  # (num_relations, dim) all of them, the second half inverses
-        edge_index: EdgeIndex,
-        edge_mask: Tensor | None,  # (num_edges,) 0: hidden
-        query_edges: QueryEdges | None = None,  # what single queries have beside `edge_index`
-    ) -> Tensor:
-        """(batch, num_nodes), to be added to scores; `coefficient` counts after training."""
-        if edge_mask is None:
-            edge_mask = relations.new_ones(edge_index.num_edges)
-        walk_graph = WalkGraph(edge_index, edge_mask, len(heads), query_edges)
-        queries = relations.index_select(0, query_relations)  # (batch, dim)
+    def queries_at_once(self, graph: PathGraph) -> int:
+        return WALKS_AT_ONCE
+
+    def scores(self, heads: Tensor, relations: Tensor, graph: PathGraph) -> Tensor:
+        vectors = graph.relations  # (num_relations, dim) all of them, the second half inverses
+        walk_graph = WalkGraph(graph.edge_index, graph.visible(), len(heads), graph.query_edges)
+        queries = vectors.index_select(0, relations)  # (batch, dim)
         reach, log_floor = self.weigh(queries).T[:, None]  # (1, batch) each
-        reached = self.reached(heads, queries, relations, walk_graph)
+        reached = self.reached(heads, queries, vectors, walk_graph)
         scores = (1 + reach) * (reached + (LOG_FLOOR + log_floor).exp()).log()
         if self.weigh_counts is not None:
             for_answers, for_edges = self.weigh_counts(queries).T[:, None]
             # From the tail, facts with the query's relation are edges along the inverse relation.
-            inverse = (query_relations + len(relations) // 2) % len(relations)
-            answers = walk_graph.count(inverse, len(relations))
+            inverse = (relations + len(vectors) // 2) % len(vectors)
+            answers = walk_graph.count(inverse, len(vectors))
             scores = scores + for_answers * answers.log1p() + for_edges * walk_graph.degree.log1p()
         if self.weigh_plain is not None:
             plain, out = self.weigh_plain(queries).T[:, None]
             chance = self.reached_uniformly(heads, walk_graph)
             scores = scores + (1 + plain) * (chance + PLAIN_FLOOR).log() + out * (chance == 0)
-        return scores.T if self.training else self.coefficient * scores.T
-
-    def in_chunks(
-        self,
-        heads: Tensor,
-        query_relations: Tensor,
-        relations: Tensor,
-        edge_index: EdgeIndex,
-        edge_mask: Tensor | None,
-        query_edges: QueryEdges | None = None,
-    ) -> Tensor:
-        """Scores from walks, a few queries at a time unless a gradient is needed."""
-        at_once = max(1, len(heads)) if torch.is_grad_enabled() else WALKS_AT_ONCE
-        parts = []
-        for start in range(0, max(1, len(heads)), at_once):
-            stop = start + at_once
-            few = None if query_edges is None else query_edges.part(start, stop)
-            parts.append(
-                self(
-                    heads[start:stop],
-                    query_relations[start:stop],
-                    relations,
-                    edge_index,
-                    edge_mask,
-                    few,
-                )
-            )
-        return torch.cat(parts)
+        return scores.T
 
     def reached(
         self,

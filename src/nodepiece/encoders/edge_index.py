@@ -1,6 +1,6 @@
 """The edges of a graph for message passing: one record for all layers, walks and propagation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -130,6 +130,16 @@ class EdgeIndex:
         )
         of_edges = group_edges(pair, len(key))
         return TargetRelationPairs(of_edges, key, self.num_nodes, self.num_relations)
+
+    @cached_property
+    def by_target(self) -> "tuple[EdgeIndex, Tensor]":
+        """These edges sorted by target, and the place of each in the order of this index."""
+        if self.sorted_by == "target":
+            return self, torch.arange(self.num_edges, device=self.device)
+        index = replace(self, sorted_by="target")
+        place = torch.empty_like(self.order)
+        place[self.order] = torch.arange(self.num_edges, device=self.device)
+        return index, place[index.order]
 
     @cached_property
     def chunks(self) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.path_scorers import PathGraph
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import with_inverses
@@ -130,8 +131,7 @@ class Snapshot:
             scores = self.patched.scores(
                 lambda vectors: decoder.score_all_tails(head, relation, vectors)
             )
-            if self.model.walks is not None:
-                scores = scores + self.model.walk(heads, relations, edge_index=self.edge_index)
+            scores = self.model.scorers.add_to(scores, heads, relations, self._path_graph)
         if len(self.candidates.absent):
             scores[:, torch.tensor(self.candidates.absent, device=self.device)] = -torch.inf
         return scores
@@ -147,6 +147,10 @@ class Snapshot:
         score_all = self.score_relations if query.is_relation_query else self.score_tails
         first, second = torch.tensor([[query.first], [query.second]])
         return score_all(first, second)[0].double().cpu().numpy()
+
+    def _path_graph(self) -> PathGraph:
+        """The current graph, which path scorers follow."""
+        return self.model.path_graph(edge_index=self.edge_index)
 
     def _with(self, slot: GraphSlot, version: int) -> "Snapshot":
         """Another record of the same state, with the facts that are already computed."""

@@ -24,10 +24,15 @@ from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_evaluator import InductiveEvaluator
-from nodepiece.tasks.link_prediction import check_validation, describe_dataset, is_same_dataset
+from nodepiece.tasks.link_prediction import (
+    check_validation,
+    describe_dataset,
+    is_same_dataset,
+    refuse_visible_targets,
+)
+from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import read_facts, write_facts
 from nodepiece.tasks.task import RANKING, TaskRecord, fields_of
-from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.inductive import inductive_trainer
 from nodepiece.training.loop import Metrics
@@ -83,6 +88,8 @@ class InductiveLinkPrediction:
     def check(self) -> None:
         check_validation(self.experiment, self.inference)
         check_settings(self.experiment)
+        hides = self.experiment.training.hide_targets
+        refuse_visible_targets(self.experiment, "training.hide_targets = true", hides)
         check_choice(self.experiment, self.dataset.name, len(self.inference.valid))
         self._check_batches()
         unseen = self.dataset.num_unknown_relations
@@ -122,7 +129,7 @@ class InductiveLinkPrediction:
             experiment.encoder,
             experiment.graph,
             experiment.decoder,
-            experiment.walks,
+            experiment.scorers,
             generator=generator,
         )
 
@@ -153,9 +160,8 @@ class InductiveLinkPrediction:
     def after_training(
         self, model: InductiveModel, *, log: Callable[[str], None]
     ) -> dict[str, Any]:
-        return choose_walk_coefficient(
-            model.walks, self.experiment, lambda: self.validate(model), log=log
-        )
+        metric = self.experiment.training.metric
+        return choose_coefficients(model.scorers, metric, lambda: self.validate(model), log=log)
 
     def evaluate(
         self, model: InductiveModel, split: str, *, progress: Progress | None = None
@@ -191,7 +197,7 @@ def tokens_of(graph: KnowledgeGraph, experiment: Experiment) -> TokenTable:
 
 def check_settings(experiment: Experiment) -> None:
     """Refuse settings that cannot work on a graph without anchors, or not together."""
-    training, graph = experiment.training, experiment.graph
+    graph = experiment.graph
     for is_wrong, sentence in (
         (
             experiment.tokenizer.anchors_per_node > 0,
@@ -204,15 +210,6 @@ def check_settings(experiment: Experiment) -> None:
         (
             graph.layers > 0 and graph.kind != "compgcn",
             'message passing is by CompGCN here; set graph.kind = "compgcn"',
-        ),
-        (
-            experiment.walks.steps > 0 and not training.is_one_vs_all,
-            "walks.steps goes with the losses against all nodes; set it to 0",
-        ),
-        (
-            experiment.walks.steps > 0 and not training.hide_targets,
-            "walks would go along the fact itself that is asked for; set training.hide_targets = "
-            "true, or walks.steps = 0",
         ),
     ):
         if is_wrong:
@@ -228,7 +225,7 @@ INDUCTIVE_LINK_PREDICTION = TaskRecord(
     reads=(
         *("tokenizer.num_anchors", "tokenizer.anchors_per_node"),  # 0: there are none
         *("tokenizer.relations_per_node", "tokenizer.relation_order"),
-        *("encoder", "graph", "walks", "sampled"),
+        *("encoder", "graph", "walks", "propagation", "sampled"),
         *fields_of("decoder", without=["start_range"]),
         *fields_of("training", without=["shuffle_anchors"]),
         *fields_of("one_vs_all", without=["regularization"]),

@@ -16,16 +16,17 @@ import torch
 from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.data.open import DataSource, open_dataset, open_negatives
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.path_scorers import is_on
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.evaluator import LinkEvaluator
+from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import read_facts, write_facts
 from nodepiece.tasks.task import RANKING, TaskRecord
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
-from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.links import link_trainer
 from nodepiece.training.loop import Metrics
@@ -68,7 +69,7 @@ class LinkPrediction:
     def check(self) -> None:
         check_validation(self.experiment, self.dataset)
         check_layers(self.experiment)
-        check_walks(self.experiment)
+        check_hiding(self.experiment)
         check_choice(self.experiment, self.dataset.name, len(self.dataset.valid))
         _ = self.evaluator  # refuses candidates that the dataset does not have
 
@@ -86,7 +87,7 @@ class LinkPrediction:
             2 * self.graph.num_relations,
             self.experiment.decoder,
             self.experiment.graph,
-            self.experiment.walks,
+            self.experiment.scorers,
             generator=generator,
         )
 
@@ -111,9 +112,8 @@ class LinkPrediction:
         return self.evaluator.validate(model)
 
     def after_training(self, model: LinkModel, *, log: Callable[[str], None]) -> dict[str, Any]:
-        return choose_walk_coefficient(
-            model.walks, self.experiment, lambda: self.validate(model), log=log
-        )
+        metric = self.experiment.training.metric
+        return choose_coefficients(model.scorers, metric, lambda: self.validate(model), log=log)
 
     def evaluate(
         self, model: LinkModel, split: str, *, progress: Progress | None = None
@@ -155,31 +155,42 @@ def check_validation(experiment: Experiment, dataset: Dataset) -> None:
         )
 
 
-def check_walks(experiment: Experiment) -> None:
-    training, has_walks = experiment.training, experiment.walks.steps > 0
-    for is_wrong, sentence in (
-        (
-            training.hide_targets and not (has_walks or experiment.graph.layers),
-            "training.hide_targets hides facts from graph layers and walks, and there are none; "
-            "leave it out",
-        ),
-        (
-            (has_walks or training.hide_targets) and not training.is_one_vs_all,
-            "walks.steps and training.hide_targets go with the losses against all nodes; leave "
-            "them out",
-        ),
-        (
-            has_walks and not training.hide_targets,
-            "walks would go along the fact itself that is asked for; set training.hide_targets = "
-            "true, or walks.steps = 0",
-        ),
-        (
-            has_walks and experiment.evaluation.candidates == "given",
-            'walks go to all nodes; set evaluation.candidates = "all", or walks.steps = 0',
-        ),
-    ):
-        if is_wrong:
-            raise InputError(sentence)
+def check_hiding(experiment: Experiment) -> None:
+    """Refuse `hide_targets` where nothing follows edges, and its absence where paths do."""
+    training = experiment.training
+    has_paths = any(is_on(settings) for settings in experiment.scorers)
+    if training.hide_targets and not (has_paths or experiment.graph.layers):
+        raise InputError(
+            "training.hide_targets hides facts from graph layers and paths, and there are none; "
+            "leave it out"
+        )
+    if training.hide_targets and not training.is_one_vs_all:
+        raise InputError(
+            "training.hide_targets goes with the losses against all nodes; leave it out"
+        )
+    refuse_visible_targets(experiment, "training.hide_targets = true", training.hide_targets)
+    for settings in filter(is_on, experiment.scorers):
+        off = f"{settings.name}.{settings.switch} = 0"
+        if experiment.evaluation.candidates == "given":
+            raise InputError(
+                f'{settings.name} scores all nodes; set evaluation.candidates = "all", or {off}'
+            )
+
+
+def refuse_visible_targets(experiment: Experiment, needed: str, is_hidden: object) -> None:
+    """Refuse path scorers with sampled negatives, and where paths could use the facts asked for.
+
+    needed: the setting that hides these facts in training.
+    """
+    for settings in filter(is_on, experiment.scorers):
+        off = f"{settings.name}.{settings.switch} = 0"
+        if not experiment.training.is_one_vs_all:
+            raise InputError(f"{settings.name} goes with the losses against all nodes; set {off}")
+        if not is_hidden:
+            raise InputError(
+                f"{settings.name} would follow the fact itself that is asked for; set {needed}, or "
+                f"{off}"
+            )
 
 
 def check_layers(experiment: Experiment) -> None:
@@ -201,7 +212,7 @@ LINK_PREDICTION = TaskRecord(
     run="links",
     example_query="--head X --relation R",
     reads=(
-        *("tokenizer", "encoder", "graph", "decoder", "walks"),
+        *("tokenizer", "encoder", "graph", "decoder", "walks", "propagation"),
         *("training", "one_vs_all", "sampled"),
         *RANKING,
         "evaluation.candidates",

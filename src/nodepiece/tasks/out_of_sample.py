@@ -19,6 +19,7 @@ from nodepiece.data.dataset import Dataset
 from nodepiece.data.open import DataSource, open_out_of_sample
 from nodepiece.data.out_of_sample import EVALUATION_SPLITS, UnseenEdges, edges_of_unseen
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.path_scorers import is_on
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
@@ -26,11 +27,12 @@ from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
+from nodepiece.tasks.link_prediction import refuse_visible_targets
 from nodepiece.tasks.out_of_sample_evaluator import OutOfSampleEvaluator
+from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import damaged, read_facts, write_facts
 from nodepiece.tasks.task import RANKING, TaskRecord, fields_of
 from nodepiece.tasks.tokens import build_nodes, refresh_tokens
-from nodepiece.tasks.walk_coefficient import check_choice, choose_walk_coefficient
 from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
 from nodepiece.training.batches import Batches
 from nodepiece.training.links import fact_batches, link_trainer, query_batches
@@ -48,7 +50,7 @@ class OutOfSampleModel(LinkModel):
     """A link model that has the tokens of its own nodes at hand, to make those of others."""
 
     table: TokenTable
-    edge_mask: Tensor | None  # (num_edges,) 0 for edges hidden from the walks of an epoch
+    edge_mask: Tensor | None  # (num_edges,) 0 for edges hidden from the paths of an epoch
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,8 @@ class OutOfSample:
 
     def check(self) -> None:
         check_settings(self.experiment)
+        masked = self.experiment.out_of_sample.mask_share
+        refuse_visible_targets(self.experiment, "out_of_sample.mask_share above 0", masked)
         if self.experiment.training.validate_every and not self.unseen["valid"].num_edges:
             raise InputError(
                 f"dataset {self.name} has no unseen nodes for validation; set "
@@ -124,11 +128,11 @@ class OutOfSample:
             2 * self.graph.num_relations,
             self.experiment.decoder,
             self.experiment.graph,
-            self.experiment.walks,
+            self.experiment.scorers,
             generator=generator,
         )
         model.table = table
-        ones = None if model.walks is None else torch.ones(2 * self.graph.num_triples)
+        ones = torch.ones(2 * self.graph.num_triples) if model.scorers else None
         model.register_buffer("edge_mask", ones, persistent=False)
         return model
 
@@ -208,9 +212,8 @@ class OutOfSample:
     def after_training(
         self, model: OutOfSampleModel, *, log: Callable[[str], None]
     ) -> dict[str, Any]:
-        return choose_walk_coefficient(
-            model.walks, self.experiment, lambda: self.validate(model), log=log
-        )
+        metric = self.experiment.training.metric
+        return choose_coefficients(model.scorers, metric, lambda: self.validate(model), log=log)
 
     def evaluate(
         self, model: OutOfSampleModel, split: str, *, progress: Progress | None = None
@@ -259,18 +262,13 @@ def check_settings(experiment: Experiment) -> None:
             is_lookup and experiment.decoder.kind != "distmult",
             "the average of neighbours is made for DistMult; set decoder.kind = distmult",
         ),
-        (
-            experiment.walks.steps > 0 and is_lookup,
-            "walks go with pieces; set walks.steps = 0 for the baseline",
-        ),
-        (
-            experiment.walks.steps > 0 and not training.is_one_vs_all,
-            "walks.steps goes with the losses against all nodes; set it to 0",
-        ),
-        (
-            experiment.walks.steps > 0 and not mask_share,
-            "walks would go along the fact itself that is asked for; set out_of_sample.mask_share "
-            "above 0, or walks.steps = 0",
+        *(
+            (
+                is_lookup,
+                f"{settings.name} goes with pieces; set {settings.name}.{settings.switch} = 0 for "
+                "the baseline",
+            )
+            for settings in filter(is_on, experiment.scorers)
         ),
         (
             mask_share > 0 and (training.shuffle_anchors or training.resample_relations),
@@ -289,7 +287,7 @@ OUT_OF_SAMPLE = TaskRecord(
     run="links",
     example_query="--head X --relation R",
     reads=(
-        *("tokenizer", "encoder", "decoder", "walks"),
+        *("tokenizer", "encoder", "decoder", "walks", "propagation"),
         *("one_vs_all", "sampled", "out_of_sample"),
         *fields_of("training", without=["hide_targets"]),  # mask_share hides facts
         *RANKING,

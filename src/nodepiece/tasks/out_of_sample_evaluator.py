@@ -12,8 +12,8 @@ from torch import Tensor
 
 from nodepiece.data.out_of_sample import UnseenEdges
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.path_scorers import PathGraph, QueryEdges
 from nodepiece.decoders.unseen_nodes import averages_without_one, encode_rows
-from nodepiece.decoders.walk_graph import QueryEdges
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.evaluation.known_answers import known_tails_of
 from nodepiece.evaluation.metrics import RankingReport, report_queries
@@ -60,7 +60,6 @@ class OutOfSampleEvaluator:
         queries = np.stack([edges.owners, edges.relations, edges.neighbours], axis=1)
         known = known_tails_of(queries, graph.num_nodes, graph.num_relations)
         queries = queries[: most or None]
-        walks = model.walks is not None
         model.eval()
         with torch.no_grad():
             seen, heads = model.node_vectors(), self._heads(model, table, split)
@@ -68,7 +67,7 @@ class OutOfSampleEvaluator:
 
             def score_tails(query_rows: Tensor, relation: Tensor) -> Tensor:
                 scores = model.decoder.score_all_tails(heads[query_rows], relations[relation], seen)
-                return scores + self._walk(model, edges, query_rows, relation) if walks else scores
+                return self._add_paths(model, edges, query_rows, relation, scores)
 
             ranks = rank_queries(
                 score_tails,
@@ -96,29 +95,36 @@ class OutOfSampleEvaluator:
             self._rows[split] = rows_without_one(table, self.graph, edges)
         return model.vectors_from(encode_rows(model, self._rows[split]), None)
 
-    def _walk(
-        self, model: LinkModel, edges: UnseenEdges, query_rows: Tensor, relations: Tensor
+    def _add_paths(
+        self,
+        model: LinkModel,
+        edges: UnseenEdges,
+        query_rows: Tensor,
+        relations: Tensor,
+        scores: Tensor,
     ) -> Tensor:
-        """What walks from the nodes of some edges add to scores: (num_queries, num_nodes).
+        """The scores with those of paths from the nodes of some edges: (num_queries, num_nodes).
 
         Each query has a graph of its own: the seen nodes, its new one, and the edges between,
         both ways, less the one asked for.
         """
         new = self.graph.num_nodes  # the same id for all, as no query sees another's
-        query_edges = edges_without_one(
-            edges, query_rows.cpu().numpy(), new, self.graph.num_relations
-        )
-        columns = (
-            torch.tensor(column, dtype=torch.int64, device=query_rows.device)
-            for column in query_edges
-        )
-        walk_scores = model.walk(
-            torch.full_like(query_rows, new),
-            relations,
-            edge_index=self._edge_index_with_new_node(model),
-            query_edges=QueryEdges(*columns),
-        )
-        return walk_scores[:, :new]
+
+        def path_graph() -> PathGraph:
+            columns = edges_without_one(
+                edges, query_rows.cpu().numpy(), new, self.graph.num_relations
+            )
+            query_edges = QueryEdges(
+                *(torch.tensor(each, dtype=torch.int64, device=scores.device) for each in columns)
+            )
+            return model.path_graph(
+                edge_index=self._edge_index_with_new_node(model), query_edges=query_edges
+            )
+
+        heads = torch.full_like(query_rows, new)
+        for _, found in model.scorers.all_scores(heads, relations, path_graph):
+            scores = scores + found[:, :new]
+        return scores
 
     def _edge_index_with_new_node(self, model: LinkModel) -> EdgeIndex:
         """The edges of seen nodes, among which there is one node more, without any."""

@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 import torch
 
+from nodepiece.decoders.path_scorers import is_on
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tasks.plan import (
@@ -82,9 +83,10 @@ def seconds_a_step(
     experiment: Experiment, sizes: Sizes, device: torch.device, *, rng: np.random.Generator
 ) -> float:
     """Measured where its time does not depend on the nodes; else on two sizes, and prolonged."""
-    training, graph, walks = experiment.training, experiment.graph, experiment.walks
+    training, graph = experiment.training, experiment.graph
     is_lookup = not experiment.encoder.has_pieces
-    takes_all = training.is_one_vs_all or graph.layers > 0 or walks.steps > 0
+    has_scorers = any(is_on(settings) for settings in experiment.scorers)
+    takes_all = training.is_one_vs_all or graph.layers > 0 or has_scorers
     small = min(sizes.num_nodes, max(TIMING_NODES, 2 * nodes_in_step(experiment, sizes)))
     if takes_all:
         small = min(sizes.num_nodes, TIMING_NODES)

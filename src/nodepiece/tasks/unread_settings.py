@@ -7,7 +7,11 @@ from nodepiece.settings import Experiment, changed_settings, default_settings, t
 from nodepiece.tasks.task import TaskRecord
 
 OF_EVERY_TASK = "reading"  # how the files of its dataset are read
-SWITCHES = {"graph": "layers", "walks": "steps"}  # 0 switches a group off, whatever else is set
+SWITCHES = {
+    "graph": "layers",
+    "walks": "steps",
+    "propagation": "layers",
+}  # 0 switches a group off, whatever else is set
 
 
 def refuse_unread(experiment: Experiment, task: TaskRecord) -> None:

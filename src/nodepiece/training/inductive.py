@@ -15,7 +15,7 @@ from nodepiece.encoders.graph_view import GraphView
 from nodepiece.training.batches import FactBatch
 from nodepiece.training.links import fact_batches
 from nodepiece.training.losses import ONE_VS_ALL_LOSSES
-from nodepiece.training.objectives import loss_with_walks, sampled_negatives_loss
+from nodepiece.training.objectives import loss_with_paths, sampled_negatives_loss
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 from nodepiece.training.trainer import Trainer
 
@@ -77,15 +77,11 @@ def one_vs_all_loss_of_facts(
 ) -> Tensor:
     rows = torch.arange(len(facts.heads), device=facts.heads.device)
     vector_scores = model.score_by_vectors(facts.heads, facts.relations, graph).float()
-    walk_scores = None
-    if model.walks is not None:
-        walk_scores = model.walk(facts.heads, facts.relations, graph).float()
-    loss = loss_with_walks(
+    loss = loss_with_paths(
         vector_scores,
-        walk_scores,
+        model.scorers.all_scores(facts.heads, facts.relations, graph.path_graph),
         torch.stack([rows, facts.tails]),
         loss=partial(ONE_VS_ALL_LOSSES[name], smoothing=settings.smoothing),
-        walks=model.walk_settings,
     )
     if settings.relation_weight:
         of_relations = model.score_all_relations(facts.heads, facts.tails, graph).float()

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding
 
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.path_scorers import PathScorer
 from nodepiece.decoders.triple_scores import Decoder
-from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
@@ -37,53 +37,52 @@ def one_vs_all_loss(
     training: TrainingSettings,
     settings: OneVsAllSettings = OneVsAllSettings(),
     *,
-    edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from walks and graph layers
+    edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from paths and graph layers
 ) -> Tensor:
     """The loss of every query against every node; node vectors are computed once for the step."""
     edge_mask = edge_mask_without_answers(model, batch) if training.hide_targets else edge_mask
     vectors = model.node_vectors(edge_mask)
     vector_scores = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
-    walk_scores = None
-    if model.walks is not None:
-        walk_scores = model.walk(batch.heads, batch.relations, edge_mask).float()
-    loss = loss_with_walks(
+    path_scores = model.scorers.all_scores(
+        batch.heads, batch.relations, lambda: model.path_graph(edge_mask)
+    )
+    loss = loss_with_paths(
         vector_scores,
-        walk_scores,
+        path_scores,
         batch.answers,
         batch.sample_weight,
         loss=partial(
             ONE_VS_ALL_LOSSES[training.loss], smoothing=settings.smoothing, count=batch.mean_count
         ),
-        walks=model.walk_settings,
     )
     if settings.relation_weight or settings.regularization:
         loss = loss + loss_of_answers(model, batch, vectors, settings)
     return loss
 
 
-def loss_with_walks(
-    vector_scores: Tensor,  # (batch, num_nodes) scores
-    walk_scores: Tensor | None,  # (batch, num_nodes) what walks, if there are any, add to them
+def loss_with_paths(
+    vector_scores: Tensor,  # (batch, num_nodes)
+    path_scores: list[tuple[PathScorer, Tensor]],  # each (batch, num_nodes); may be empty
     answers: Tensor,
     sample_weight: Tensor | None = None,
     *,
     loss: Callable[[Tensor, Tensor, Tensor | None], Tensor],  # a OneVsAllLoss with its settings
-    walks: WalkSettings,
 ) -> Tensor:
-    """The loss against all nodes of vectors and walks, summed or separate by the walk settings.
+    """The loss of vectors and path scorers against all nodes.
 
-    For answers and sample_weight see `OneVsAllLoss`.
+    It is the loss of the sum of all scores, without scorers that have a separate loss, and with
+    the loss of the vectors alone as often as scorers demand. For answers and sample_weight see
+    `OneVsAllLoss`.
     """
-    if walk_scores is None:
-        return loss(vector_scores, answers, sample_weight)
-    if walks.separate_losses:
-        return loss(vector_scores, answers, sample_weight) + loss(
-            walk_scores, answers, sample_weight
-        )
-    of_both = loss(vector_scores + walk_scores, answers, sample_weight)
-    if not walks.vectors_alone:
-        return of_both
-    return walks.vectors_alone * loss(vector_scores, answers, sample_weight) + of_both
+    total, separate = vector_scores, list[Tensor]()
+    for scorer, scores in path_scores:
+        if scorer.settings.separate_losses:
+            separate.append(loss(scores.float(), answers, sample_weight))
+            continue
+        total = total + scores.float()
+        if alone := scorer.settings.vectors_alone:
+            separate.append(alone * loss(vector_scores, answers, sample_weight))
+    return sum(separate, start=loss(total, answers, sample_weight))
 
 
 def edge_mask_without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:

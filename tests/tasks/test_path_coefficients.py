@@ -24,9 +24,9 @@ from nodepiece.settings import Experiment, to_toml
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.out_of_sample import OutOfSample
+from nodepiece.tasks.path_coefficients import COEFFICIENTS, try_coefficients
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
-from nodepiece.tasks.walk_coefficient import COEFFICIENTS, choose_walk_coefficient
 
 CHOOSING = WalkSettings(
     2, separate_losses=True, coefficient=2.5, choose_coefficient=True
@@ -80,8 +80,11 @@ def test_the_weight_that_is_best_in_validation_is_kept_and_written_down(
     metrics = finished(make(), folder, log=said.append)
     opened = load(folder)
     model: Any = opened.model
-    chosen, table = float(model.walks.coefficient), metrics["walk_coefficients"]
-    assert metrics["walk_coefficient"] == chosen
+    chosen, table = (
+        float(model.scorers["walks"].coefficient),
+        metrics["coefficients_tried"]["walks"],
+    )
+    assert metrics["coefficients"]["walks"] == chosen
     assert [float(key) for key in table] == sorted([*COEFFICIENTS, 2.5])
     assert table[f"{chosen:g}"] == max(table.values())
     assert len(set(table.values())) > 1  # there was something to choose
@@ -92,9 +95,9 @@ def test_the_weight_that_is_best_in_validation_is_kept_and_written_down(
     best_epoch = history(folder)[metrics["best_epoch"] - 1]
     assert table["2.5"] == best_epoch["valid_mrr"]  # until then the weight is that of the settings
     for key, score in table.items():
-        model.walks.coefficient.fill_(float(key))
+        model.scorers["walks"].coefficient.fill_(float(key))
         assert opened.task.validate(model)["mrr"] == score
-    model.walks = None
+    del model.scorers["walks"]
     assert opened.task.validate(model)["mrr"] == table["0"]
 
 
@@ -115,7 +118,7 @@ def test_without_validation_in_training_there_is_still_a_choice(tmp_path: Path) 
     chosen = replace(LINKS, training=replace(LINKS.training, validate_every=0))
     metrics = finished(LinkPrediction(chosen, couples()), tmp_path / "run")
     before = outcome(tmp_path / "run")
-    assert metrics["valid"]["mrr"] == max(metrics["walk_coefficients"].values())
+    assert metrics["valid"]["mrr"] == max(metrics["coefficients_tried"]["walks"].values())
     finished(LinkPrediction(chosen, couples()), tmp_path / "run", resume=True)
     assert outcome(tmp_path / "run") == before
 
@@ -123,10 +126,10 @@ def test_without_validation_in_training_there_is_still_a_choice(tmp_path: Path) 
 def test_a_weight_that_is_not_chosen_is_in_no_file(tmp_path: Path) -> None:
     chosen = replace(LINKS, walks=replace(CHOOSING, choose_coefficient=False))
     metrics = finished(LinkPrediction(chosen, couples()), tmp_path / "run")
-    assert not {"walk_coefficient", "walk_coefficients"} & metrics.keys()
+    assert not {"coefficients", "coefficients_tried"} & metrics.keys()
     assert metrics["seconds"].keys() == {"tokenize", "train", "evaluate"}
     saved = load_file(tmp_path / "run" / "model.safetensors")
-    assert "walks.mix.weight" in saved and "walks.coefficient" not in saved
+    assert "scorers.walks.mix.weight" in saved and "scorers.walks.coefficient" not in saved
 
 
 def test_a_run_of_before_there_was_a_choice_still_opens(tmp_path: Path) -> None:
@@ -144,7 +147,7 @@ def test_a_run_of_before_there_was_a_choice_still_opens(tmp_path: Path) -> None:
 
 def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
     metrics = finished(links(), tmp_path / "run")
-    coefficient = metrics["walk_coefficient"]
+    coefficient = metrics["coefficients"]["walks"]
     assert coefficient != 1
     asked = Query(1, 0, is_relation_query=False)
     new = [("stranger", "married to", "person 1")]
@@ -160,14 +163,11 @@ def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
             by_vectors = answering.model.decoder.score_all_tails(
                 head, relation, answering.node_vectors
             )
-            assert answering.model.walks is not None
-            answering.model.walks.train()  # where nothing is weighed
-            walked = answering.model.walk(
-                torch.tensor([asked.first]),
-                torch.tensor([asked.second]),
-                edge_index=answering.snapshot.edge_index,
-            )
-            answering.model.walks.eval()
+            scorers = answering.model.scorers
+            scorers.train()  # where there is no coefficient
+            first, second = torch.tensor([asked.first]), torch.tensor([asked.second])
+            ((_, walked),) = scorers.all_scores(first, second, answering.snapshot._path_graph)
+            scorers.eval()
         expected = (by_vectors + coefficient * walked)[0].numpy()
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
@@ -190,8 +190,8 @@ def test_of_equally_good_weights_the_nearest_to_the_settings_is_chosen(
     def validate() -> dict[str, float]:
         return {"mrr": score(float(walks.coefficient)), "hits@1": 0.0}
 
-    said = choose_walk_coefficient(walks, LINKS, validate, log=lambda sentence: None)
-    assert said["walk_coefficient"] == float(walks.coefficient) == best
+    try_coefficients("walks", walks, "mrr", validate, log=lambda sentence: None)
+    assert float(walks.coefficient) == best
 
 
 def test_a_choice_that_cannot_be_made_is_refused_before_training(tmp_path: Path) -> None:
@@ -232,5 +232,5 @@ def test_a_weight_chosen_on_a_gpu_is_there_on_the_cpu(
     assert metrics is not None
     opened = load(tmp_path / "run")
     model: Any = opened.model
-    assert float(model.walks.coefficient) == metrics["walk_coefficient"]
+    assert float(model.scorers["walks"].coefficient) == metrics["coefficients"]["walks"]
     assert opened.evaluate("valid").scores["mrr"] == pytest.approx(metrics["valid"]["mrr"], rel=0.1)

@@ -1,0 +1,88 @@
+"""How much path scorers count for beside vectors, chosen by validation when training is done."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from nodepiece.decoders.path_scorers import PathScorer, PathScorers, is_on
+from nodepiece.errors import InputError
+from nodepiece.settings import Experiment
+from nodepiece.training.distribution import current_processes
+from nodepiece.training.loop import Metrics
+
+COEFFICIENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # 0: vectors alone
+
+
+def choose_coefficients(
+    scorers: PathScorers,
+    metric: str,  # the name of a validation metric: the larger, the better
+    validate: Callable[[], Metrics],
+    *,
+    log: Callable[[str], None],
+) -> dict[str, Any]:
+    """Set the best coefficient of each scorer, one after the other; returns it for metrics.json.
+
+    Scorers without `choose_coefficient` keep theirs.
+    """
+    tried = {
+        name: try_coefficients(name, scorer, metric, validate, log=log)
+        for name, scorer in scorers.items()
+        if isinstance(scorer, PathScorer) and isinstance(scorer.coefficient, Tensor)
+    }
+    if not tried:
+        return {}
+    return {
+        "coefficients": {
+            name: float(coefficient)
+            for name in tried
+            if isinstance(coefficient := scorers[name].coefficient, Tensor)
+        },
+        "coefficients_tried": {
+            name: {f"{coefficient:g}": score for coefficient, score in scores.items()}
+            for name, scores in tried.items()
+        },
+    }
+
+
+def try_coefficients(
+    name: str,
+    scorer: PathScorer,
+    metric: str,
+    validate: Callable[[], Metrics],
+    *,
+    log: Callable[[str], None],
+) -> dict[float, float]:
+    """Leave the best coefficient in a scorer; returns the validation metric of each one tried.
+
+    The coefficient of the settings is tried too, and of equally good ones the nearest to it wins.
+    """
+    stated = scorer.settings.coefficient
+    tried = sorted({*COEFFICIENTS, stated})
+    log(f"choosing the coefficient of {name}: {len(tried)} validations")
+    scores: dict[float, float] = {}
+    coefficient = scorer.coefficient
+    assert isinstance(coefficient, Tensor)
+    for value in tried:
+        coefficient.fill_(value)
+        scores[value] = validate()[metric]
+    best = max(tried, key=lambda value: (scores[value], -abs(value - stated)))
+    coefficient.fill_(best)
+    current_processes().broadcast([coefficient])  # processes may differ in the last digit
+    log(
+        f"coefficient of {name} {best:g}: validation {metric} {scores[best]:.4f}; "
+        f"without {name} {scores[0]:.4f}"
+    )
+    return scores
+
+
+def check_choice(experiment: Experiment, dataset: str, num_validation_facts: int) -> None:
+    """Refuse what would only be found out when training is done."""
+    for settings in experiment.scorers:
+        if is_on(settings) and settings.choose_coefficient and not num_validation_facts:
+            name = settings.name
+            raise InputError(
+                f"{name}.choose_coefficient needs validation facts, and dataset {dataset} has "
+                f"none; add some, or set {name}.choose_coefficient = false and {name}.coefficient "
+                "by hand"
+            )
