@@ -3,7 +3,8 @@
 import pytest
 
 from nodepiece.data.blocks import ReadOptions
-from nodepiece.data.columns import choose_columns, readings
+from nodepiece.data.column_names import readings
+from nodepiece.data.columns import choose_columns
 from nodepiece.errors import InputError
 
 

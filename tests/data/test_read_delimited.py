@@ -171,6 +171,11 @@ def test_an_empty_cell_is_named(tmp_path: Path, line: str, role: str) -> None:
     assert complaint(path).startswith(f"line 2: the {role} is empty: {line!r}; fill it in")
 
 
+def test_a_cell_of_blanks_alone_is_empty_where_a_blank_follows_every_comma(tmp_path: Path) -> None:
+    path = written(tmp_path, "a, r, b\na,  , b\n", "facts.csv")
+    assert complaint(path).startswith("line 2: the relation is empty")
+
+
 def test_an_empty_cell_in_a_column_not_asked_for_is_fine(tmp_path: Path) -> None:
     path = written(tmp_path, "a\tr\tb\t\n")
     assert facts_of(read_graph(path, options=ReadOptions(columns=(0, 1, 2)))) == [("a", "r", "b")]
@@ -190,6 +195,31 @@ def test_a_quote_that_is_not_closed_is_found(tmp_path: Path) -> None:
 def test_a_quote_that_swallows_a_long_file_is_found(tmp_path: Path) -> None:
     path = written(tmp_path, 'a,r,b\n"a,r,b\n' + "a,r,b\n" * 100_000, "facts.csv")
     assert "look for a quote that is not closed" in complaint(path)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+def test_a_quote_that_is_not_closed_in_the_last_line_is_found(tmp_path: Path, end: str) -> None:
+    path = written(tmp_path, f'a,r,b\nc,r,"d{end}', "facts.csv")
+    assert complaint(path).startswith("after line 1: unexpected end of data; look for a quote")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", ['"d"', 'a 5" disk', '"d ""e"""'])
+def test_quotes_in_the_last_line_that_are_right_are_accepted(
+    tmp_path: Path, end: str, last: str
+) -> None:
+    path = written(tmp_path, f'a,r,b{end}"c",r,{last}{end}', "facts.csv")
+    assert read_graph(path).num_triples == 2
+
+
+def test_a_csv_file_with_tabs_is_not_cut_at_the_commas_of_its_names(tmp_path: Path) -> None:
+    path = written(tmp_path, "Bonn, Rhine\tin, of\tNRW, Germany\n" * 3, "facts.csv")
+    assert facts_of(read_graph(path)) == [("Bonn, Rhine", "in, of", "NRW, Germany")]
+
+
+def test_a_csv_file_with_a_tab_in_its_names_is_cut_at_commas(tmp_path: Path) -> None:
+    path = written(tmp_path, "a\tb,r,c\n" * 3, "facts.csv")
+    assert facts_of(read_graph(path)) == [("a\tb", "r", "c")]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

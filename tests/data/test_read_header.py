@@ -140,3 +140,48 @@ def test_quoted_cells_after_the_first_lines_are_remarked_on(tmp_path: Path) -> N
     path = written(tmp_path, lines + '"the ""one"""\tis\tb\n')
     doubts = read_graph_with_report(path)[1].doubts
     assert doubts[0].startswith('names such as "the ""one""" keep their quotes')
+
+
+def test_two_known_names_among_four_columns_are_refused_with_the_readings(tmp_path: Path) -> None:
+    text = "id,source,target,how,why\n7,Berlin,Germany,capital_of,?\n"
+    path = written(tmp_path, text, "facts.csv")
+    assert refusal(path) == (
+        "line 1 may name the columns or be a fact: if it names them (head 'source', relation "
+        "'how', tail 'target'), give --columns source,how,target or (head 'source', relation "
+        "'why', tail 'target'), give --columns source,why,target; if it is a fact (head 'id', "
+        "relation 'source', tail 'target'), give --no-header --columns 0,1,2"
+    )
+    assert facts_of(read_graph(path, columns="source,how,target")) == FACT
+
+
+@pytest.mark.parametrize(
+    "header", ["source,target,weight", "source,target", "id,source,target,score", "to,year,from"]
+)
+def test_a_header_without_a_relation_does_not_take_a_number_for_it(
+    tmp_path: Path, header: str
+) -> None:
+    values = ",".join("7" for _ in header.split(","))
+    said = refusal(written(tmp_path, f"{header}\n{values}\n", "facts.csv"))
+    assert "but none for the relation" in said and "--columns HEAD,RELATION,TAIL" in said
+
+
+@pytest.mark.parametrize(
+    "text", ["n1,n2,0.53\nn2,n3,1\n", "a,b,1e-5\n", "node1,node2,weight\nn1,n2,.5\nn2,n3,-2.\n"]
+)
+def test_an_edge_list_with_weights_is_refused_with_both_readings(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path, text, "edges.csv")
+    said = refusal(path)
+    assert "If they are weights, the file has no relations" in said
+    assert said.endswith("if they are nodes, give --columns 0,1,2")
+    assert read_graph(path, columns=(0, 1, 2)).num_triples == text.count("\n")
+
+
+def test_an_edge_list_with_whole_numbers_is_remarked_on(tmp_path: Path) -> None:
+    path = written(tmp_path, "ann,bob,3\nbob,eve,1\neve,ann,7\n", "edges.csv")
+    (doubt,) = read_graph_with_report(path)[1].doubts
+    assert "column 2 has numbers only" in doubt and "the file has no relations" in doubt
+
+
+@pytest.mark.parametrize("text", ["1,2,3\n3,2,1\n", "ann,born,1990\nbob,born,1991\n"])
+def test_numbers_for_nodes_are_not_remarked_on(tmp_path: Path, text: str) -> None:
+    assert read_graph_with_report(written(tmp_path, text, "facts.csv"))[1].doubts == ()

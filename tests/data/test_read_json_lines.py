@@ -92,3 +92,15 @@ def test_a_json_document_is_refused_with_what_to_write(tmp_path: Path) -> None:
 def test_text_that_only_begins_like_json_is_text(tmp_path: Path) -> None:
     path = written(tmp_path, '{"a": 1}\tis\t[b]\n', "facts.txt")
     assert facts_of(read_graph(path)) == [('{"a": 1}', "is", "[b]")]
+
+
+@pytest.mark.parametrize("name", ["facts.json", "facts.jsonl"])
+@pytest.mark.parametrize(
+    "facts", [[{"head": "a", "relation": "r", "tail": "b"}] * 3, [["a", "r", "b"]] * 2]
+)
+def test_a_whole_file_as_one_array_is_refused_with_what_to_do(
+    tmp_path: Path, name: str, facts: list[object]
+) -> None:
+    said = refusal(written(tmp_path, json.dumps(facts), name))
+    assert said.startswith(f"line 1 is one array of {len(facts)} ")
+    assert said.endswith("jq -c '.[]'")

@@ -58,7 +58,9 @@ def random_options(rng: Random) -> ReadOptions:
         delimiter=rng.choice((None, None, "tab", ",", "blanks", *WORDS)),
         header=rng.choice((None, True, False)),
         columns=columns,
-        format=rng.choice((None, None, "tsv", "csv", "jsonl", "parquet", "nt", "ttl", "rdf", "x")),
+        format=rng.choice(
+            (None, None, "tsv", "csv", "jsonl", "parquet", "nt", "ttl", "nq", "trig", "rdf", "x")
+        ),
     )
 
 

@@ -16,9 +16,9 @@ GraphArgument = Annotated[
     typer.Argument(
         metavar="GRAPH",
         show_default=False,
-        help="A file (TSV, CSV, JSON lines, Parquet, N-Triples, Turtle, RDF/XML; also .gz), a "
-        "folder with a train file, - for standard input, the name of a benchmark (see: nodepiece "
-        "datasets), or countries, the graph that comes with nodepiece.",
+        help="A file (TSV, CSV, JSON lines, Parquet, N-Triples, N-Quads, Turtle, TriG, RDF/XML; "
+        "also .gz), a folder with a train file, - for standard input, the name of a benchmark (see "
+        "nodepiece datasets), or countries, the graph that comes with nodepiece.",
     ),
 ]
 DelimiterOption = Annotated[
@@ -53,7 +53,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="F",
-        help="tsv, csv, jsonl, parquet, nt, ttl or rdf (RDF/XML).",
+        help="tsv, csv, jsonl, parquet, nt, ttl, nq, trig or rdf (RDF/XML).",
         rich_help_panel=READING,
     ),
 ]

@@ -1,149 +1,63 @@
-"""Which columns of a table hold head, relation and tail: what people call the three.
-
-Names are compared without case, blanks, `_`, `-` and `.`: `Start_ID`, `start id` and `startId` are
-one name. Neo4j's `:START_ID(Person)` and `:TYPE`, Neptune's `~from`, the `?s` of SPARQL and RDF's
-`rdf:subject` are understood.
-"""
+"""Which columns of a table hold head, relation and tail: by their names, or as asked for."""
 
 import csv
 import io
-import re
 import shlex
 from collections.abc import Sequence
-from itertools import product
+from typing import NoReturn
 
 from nodepiece.data.blocks import Column, Columns
+from nodepiece.data.column_names import (
+    ENOUGH,
+    NUMBERS,
+    ROLES,
+    Positions,
+    plain,
+    readings,
+    roles_known,
+)
 from nodepiece.errors import InputError
 
-ROLES = ("head", "relation", "tail")
-Positions = tuple[int, int, int]  # of head, relation and tail, counted from 0
 
-# Names of head and tail that go together. Where a table has a pair, the pair is taken: of
-# subject, predicate, object and source, the source is something else.
-PAIRS = (
-    ("head", "tail"),
-    ("subject", "object"),
-    ("subj", "obj"),
-    ("sub", "obj"),
-    ("source", "target"),
-    ("source", "destination"),
-    ("origin", "destination"),
-    ("src", "dst"),
-    ("src", "dest"),
-    ("src", "tgt"),
-    ("src", "trg"),
-    ("from", "to"),
-    ("start", "end"),
-    ("begin", "end"),
-    ("lhs", "rhs"),
-)
-NUMBERED = tuple(  # names of columns, but just as well of nodes
-    (f"{word}{first}", f"{word}{second}")
-    for word in ("node", "entity", "ent", "e", "n", "arg")
-    for first, second in (("1", "2"), ("a", "b"))
-)
-LETTERS = (("h", "t"), ("s", "o"))
-SUFFIXES = ("id", "node", "entity", "name", "label", "key", "iri", "uri")
+def completed(names: Sequence[str]) -> list[Positions]:
+    """The readings of columns of which two are known: any other one has the role that is left.
 
-RELATIONS = (
-    *("relation", "predicate", "relationship", "property", "rel", "pred", "prop"),
-    *("relationtype", "relationshiptype", "reltype", "edgetype", "edgelabel", "linktype"),
-    *(word + end for word in ("relation", "predicate", "property") for end in SUFFIXES),
-)
-WEAK_RELATIONS = ("type", "label", "kind", "edge", "link")  # of the relation, or of anything else
-RELATION_LETTERS = ("r", "p")
-LETTER_TRIPLES = ({"h", "r", "t"}, {"s", "p", "o"})
-OWN_RELATION = {"head": "relation", "subject": "predicate", "subj": "pred"}  # of several, this one
-
-
-def with_suffixes(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((head + end, tail + end) for head, tail in pairs for end in SUFFIXES)
-
-
-PAIR_TIERS = (PAIRS, NUMBERED, with_suffixes(PAIRS), with_suffixes(NUMBERED), LETTERS)
-RELATION_TIERS = (RELATIONS, WEAK_RELATIONS, RELATION_LETTERS)
-WORDS: dict[str, frozenset[str]] = {  # those that are hardly a node or a letter
-    "head": frozenset(head for head, _ in PAIRS + with_suffixes(PAIRS)),
-    "relation": frozenset(RELATIONS + WEAK_RELATIONS),
-    "tail": frozenset(tail for _, tail in PAIRS + with_suffixes(PAIRS)),
-}
-ENOUGH = 2  # columns for one role: more than one is refused anyway
-
-
-def plain(name: str) -> str:
-    """A column name without what varies."""
-    word = name.strip().lstrip("#~?").casefold()
-    if neo4j := re.fullmatch(r"[^:]*:((start|end)_id)(\(.*\))?|:(type)", word):
-        word = neo4j[1] or neo4j[4]
-    if word in ("rdf:subject", "rdf:predicate", "rdf:object"):
-        word = word.removeprefix("rdf:")
-    return re.sub(r"[\s_.-]+", "", word)
-
-
-def readings(names: Sequence[str]) -> list[Positions]:
-    """The ways to take the names for those of head, relation and tail: none, one, or several."""
-    words = [plain(name) for name in names]
-    pairs = pairs_among(words)
-    relations = next(filter(None, (places(words, tier) for tier in RELATION_TIERS)), [])
-    found = [
-        (head, relation, tail)
-        for (head, tail), relation in product(pairs[:ENOUGH], relations[:ENOUGH])
-        if relation not in (head, tail)
-    ]
-    own = [at for at in found if OWN_RELATION.get(words[at[0]]) == words[at[1]]]
-    found = own if len(own) == 1 else found
-    return [at for at in found if is_telling([words[place] for place in at])]
-
-
-def pairs_among(words: Sequence[str]) -> list[tuple[int, int]]:
-    """Columns of head and tail: of the plainest pairs that are there, else any two."""
-    for tier in PAIR_TIERS:
-        pairs = [
-            (head, tail)
-            for head_word, tail_word in tier
-            for head in places(words, (head_word,))[:ENOUGH]
-            for tail in places(words, (tail_word,))[:ENOUGH]
-        ]
-        if pairs:
-            return pairs
-    ends = [place for place, word in enumerate(words) if word in WORDS["head"]]
-    others = [place for place, word in enumerate(words) if word in WORDS["tail"]]
-    return list(product(ends[:ENOUGH], others[:ENOUGH]))
-
-
-def places(words: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    return [place for place, word in enumerate(words) if word in wanted]
-
-
-def is_telling(words: Sequence[str]) -> bool:
-    """Whether three known names are more than letters and numbered nodes, which facts have too."""
-    is_word = any(word in known for word in words for known in WORDS.values())
-    return is_word or set(words) in LETTER_TRIPLES
-
-
-def roles_known(names: Sequence[str]) -> dict[str, int]:
-    """The roles that some names are known words for -> the first such column."""
-    words = [plain(name) for name in names]
-    return {
-        role: found[0] for role, known in WORDS.items() if (found := places(words, tuple(known)))
-    }
-
-
-def are_mixed_letters(names: Sequence[str]) -> bool:
-    """Such as s, r, t: a letter for each role, but not those that go together."""
-    words = [plain(name) for name in names]
-    letters = ({"h", "s"}, set(RELATION_LETTERS), {"t", "o"})
-    return len(words) == 3 and all(set(words) & each for each in letters)
-
-
-def completed(names: Sequence[str]) -> Positions | None:
-    """Three columns, of which two are known: the third has the role that is left."""
+    Of several the first two, those without names of numbers before the others.
+    """
     known = roles_known(names)
-    if len(names) != 3 or len(set(known.values())) != 2:
-        return None
-    left = ({0, 1, 2} - set(known.values())).pop()
-    head, relation, tail = (known.get(role, left) for role in ROLES)
-    return head, relation, tail
+    if not are_two(known):
+        return []
+    others = [place for place in range(len(names)) if place not in known.values()]
+    likely = [place for place in others if plain(names[place]) not in NUMBERS]
+    found = []
+    for place in (likely or others)[:ENOUGH]:
+        head, relation, tail = (known.get(role, place) for role in ROLES)
+        found.append((head, relation, tail))
+    return found
+
+
+def are_two(known: dict[str, int]) -> bool:
+    return len(set(known.values())) == len(known) == 2
+
+
+def lacks_relation(names: Sequence[str]) -> bool:
+    """Whether head and tail are known, and the other columns have the names of numbers."""
+    known = roles_known(names)
+    others = {plain(name) for place, name in enumerate(names) if place not in known.values()}
+    return are_two(known) and "relation" not in known and others <= set(NUMBERS)
+
+
+def refuse_edge_list(names: Sequence[str], where: str, otherwise: str = "") -> NoReturn:
+    """A table of heads and tails, maybe with weights."""
+    known = roles_known(names)
+    others = [name for place, name in enumerate(names) if place not in known.values()]
+    unlikely = f" ({listed(others)} is none by its name)" if others else ""
+    head, tail = names[known["head"]], names[known["tail"]]
+    raise InputError(
+        f"{where}: there are columns for head ({head!r}) and tail ({tail!r}), but none for the "
+        f"relation{unlikely}; add one, with the same word in every line if there is only one "
+        f"relation, or name the three with --columns HEAD,RELATION,TAIL{otherwise}"
+    )
 
 
 def choose_columns(
@@ -161,7 +75,9 @@ def choose_columns(
     in_order = [str(position) for position in range(3)]  # as pandas calls columns without names
     if len(names) == 3 and (list(names) == in_order or (by_position and not roles_known(names))):
         return 0, 1, 2
-    likely = found or [at for at in [completed(names)] if at]
+    if not found and lacks_relation(names):
+        refuse_edge_list(names, label)
+    likely = found or completed(names)
     if len(likely) > 1:
         why = f"columns {listed(names)} can be read in more than one way"
     else:

@@ -13,7 +13,7 @@ import pyarrow.csv as pa_csv
 
 from nodepiece.data.blocks import Block, Columns, Reading, ReadOptions
 from nodepiece.data.columns import choose_columns
-from nodepiece.data.header import has_header
+from nodepiece.data.header import has_header, refuse_weights
 from nodepiece.data.input_file import SAMPLE_BYTES, InputFile
 from nodepiece.data.malformed import (
     BLANKS,
@@ -97,6 +97,8 @@ def find_layout(
         if len(cells) != 3:
             complaint = wrong_number_of_columns(cells, layout)
             raise InputError(f"{file.label} line {number:,}: {complaint}")
+        every_row = split_rows(lines, delimiter, is_quoted=quoted)
+        refuse_weights(readable(every_row), file.label)
         return layout, (0, 1, 2)
     if not is_header and any(isinstance(column, str) for column in options.chosen or ()):
         raise InputError(
@@ -150,18 +152,24 @@ def sample_lines(file: InputFile) -> list[str]:
 
 
 def detect_delimiter(lines: list[str], candidates: str) -> str:
-    """The delimiter that cuts most lines alike, into three or more; ties to the earlier one."""
+    """The delimiter that cuts the largest share of rows alike, into three or more cells.
+
+    Of equal ones it is the tab, which names hardly have in them, then the earlier candidate.
+    """
     filled = [line for line in lines if line.strip()][:SAMPLE_LINES]
     likeliest = candidates[0]
     if likeliest == "\t" and 2 * sum("\t" in line for line in filled) > len(filled):
         return likeliest  # names may have commas and blanks in them, but hardly tabs
-    return max(candidates, key=lambda delimiter: num_cut_alike(filled, delimiter))
+    shares = {delimiter: share_cut_alike(filled, delimiter) for delimiter in candidates}
+    best = max(shares.values())
+    return "\t" if best and shares["\t"] == best else max(candidates, key=shares.__getitem__)
 
 
-def num_cut_alike(lines: list[str], delimiter: str) -> int:
+def share_cut_alike(lines: list[str], delimiter: str) -> float:
     is_csv = delimiter not in ("\t", BLANKS)
     lengths = Counter(len(cells) for _, cells in split_rows(lines, delimiter, is_quoted=is_csv))
-    return max((times for length, times in lengths.items() if length >= 3), default=0)
+    most = max((times for length, times in lengths.items() if length >= 3), default=0)
+    return most / max(lengths.total(), 1)
 
 
 def parse_delimiter(text: str) -> str:

@@ -16,7 +16,11 @@ def find_doubts(
     triples: IntArray, names: Names, columns: Columns | None, *, is_plain: bool
 ) -> list[str]:
     """Remarks for who reads the report, with what to type. is_plain: quotes are letters."""
-    return relation_doubts(triples, names, columns) + (quote_doubts(names) if is_plain else [])
+    return [
+        *relation_doubts(triples, names, columns),
+        *weight_doubts(triples, names, columns),
+        *(quote_doubts(names) if is_plain else []),
+    ]
 
 
 def relation_doubts(triples: IntArray, names: Names, columns: Columns | None) -> list[str]:
@@ -33,6 +37,29 @@ def relation_doubts(triples: IntArray, names: Names, columns: Columns | None) ->
     return [
         f"column {relation} has {num_relations:,} names and column {tail} only {num_tails:,}: if "
         f"column {tail} is the relation, give {as_option((head, tail, relation))}"
+    ]
+
+
+def weight_doubts(triples: IntArray, names: Names, columns: Columns | None) -> list[str]:
+    """Columns that no header names, as of an edge list with whole numbers for weights.
+
+    All tails are numbers and none is a head, and half of the relations or more are heads.
+    """
+    if columns is None or not isinstance(columns[0], int) or not len(triples):
+        return []
+    if not names.nodes[int(triples[0, 2])].as_py().isdecimal():
+        return []  # nearly always, at no cost
+    heads, tails = np.unique(triples[:, 0]), np.unique(triples[:, 2])
+    are_numbers = pc.match_substring_regex(names.nodes.take(pa.array(tails)), "^[0-9]+$")
+    if len(np.intersect1d(heads, tails)) or not pc.all(are_numbers).as_py():
+        return []
+    are_heads = pc.is_in(names.relations, value_set=names.nodes.take(pa.array(heads)))
+    if 2 * pc.sum(are_heads).as_py() < len(names.relations):
+        return []
+    head, relation, tail = columns
+    return [
+        f"column {tail} has numbers only, and names of column {relation} are in column {head} too: "
+        f"if column {tail} has weights, the file has no relations; put a relation in their place"
     ]
 
 

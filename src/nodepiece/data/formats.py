@@ -9,7 +9,13 @@ from nodepiece.data.delimited import read_csv, read_tsv
 from nodepiece.data.input_file import InputFile, content_format, refuse_document, without_gz
 from nodepiece.data.jsonl import read_json_lines
 from nodepiece.data.parquet import read_parquet
-from nodepiece.data.rdf import read_ntriples, read_rdf_xml, read_turtle
+from nodepiece.data.rdf import (
+    read_nquads,
+    read_ntriples,
+    read_rdf_xml,
+    read_trig,
+    read_turtle,
+)
 
 ANY_FORMAT = ".txt"  # an ending that says nothing: the content decides
 
@@ -45,5 +51,7 @@ FORMATS: dict[str, Format] = {
     "parquet": Format(read_parquet, (".parquet",)),
     "nt": Format(read_ntriples, (".nt",)),
     "ttl": Format(read_turtle, (".ttl",)),
+    "nq": Format(read_nquads, (".nq",)),
+    "trig": Format(read_trig, (".trig",)),
     "rdf": Format(read_rdf_xml, (".rdf", ".owl")),
 }

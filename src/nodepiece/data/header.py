@@ -1,21 +1,23 @@
 """Whether the first row of a file names the columns or states a fact."""
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
 from nodepiece.data.blocks import ReadOptions
-from nodepiece.data.columns import (
+from nodepiece.data.column_names import (
     LETTER_TRIPLES,
     ROLES,
     Positions,
     are_mixed_letters,
-    as_option,
-    completed,
     plain,
     readings,
     roles_known,
 )
+from nodepiece.data.columns import as_option, completed, lacks_relation, refuse_edge_list
 from nodepiece.errors import InputError
 
+NUMBER = re.compile(r" *[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)? *")
 Rows = Iterable[tuple[int, Sequence[str]]]  # numbers and cells of the rows after the first
 
 
@@ -37,13 +39,17 @@ def has_header(cells: Sequence[str], later: Rows, options: ReadOptions, where: s
         return True  # the caller has to choose between the readings, and refuses
     if found:
         if recurs(cells, found[0], later):
-            refuse(cells, found[0], where)
+            refuse(cells, found[0], where=where)
         return True
-    two = completed(cells)
-    if two is not None and not recurs(cells, roles_known(cells).values(), later):
-        refuse(cells, two, where)
+    likely = completed(cells)
+    if likely or lacks_relation(cells):
+        if recurs(cells, roles_known(cells).values(), later):
+            return False
+        if lacks_relation(cells):
+            refuse_edge_list(cells, where, "; if that line is a fact, give --no-header")
+        refuse(cells, *likely, where=where)
     if are_mixed_letters(cells):
-        refuse(cells, (0, 1, 2), where)
+        refuse(cells, (0, 1, 2), where=where)
     return False
 
 
@@ -73,13 +79,31 @@ def recurs(cells: Sequence[str], at: Iterable[int], later: Rows) -> bool:
     )
 
 
-def refuse(cells: Sequence[str], at: Positions, where: str) -> None:
-    names = [cells[place] for place in at]
-    as_header = ", ".join(f"{role} {name!r}" for role, name in zip(ROLES, names, strict=True))
+def refuse(cells: Sequence[str], *readings: Positions, where: str) -> NoReturn:
+    """Refuse a first line that may be a header, of one or several readings, or a fact."""
+    ways = []
+    for at in readings:
+        names = [cells[place] for place in at]
+        as_header = ", ".join(f"{role} {name!r}" for role, name in zip(ROLES, names, strict=True))
+        ways.append(f"({as_header}), give {as_option(names)}")
     as_fact = ", ".join(f"{role} {cell!r}" for role, cell in zip(ROLES, cells, strict=False))
+    without = "--no-header" if len(cells) == 3 else f"--no-header {as_option((0, 1, 2))}"
     raise InputError(
-        f"{where} may name the columns or be a fact: if it names them ({as_header}), give "
-        f"{as_option(names)}; if it is a fact ({as_fact}), give --no-header"
+        f"{where} may name the columns or be a fact: if it names them {' or '.join(ways)}; if it "
+        f"is a fact ({as_fact}), give {without}"
+    )
+
+
+def refuse_weights(rows: Rows, label: str) -> None:
+    """Refuse a file without header whose third column has fractions only, such as n1, n2, 0.53."""
+    cells = [row[2] for _, row in rows if len(row) == 3]
+    numbers = cells if cells and NUMBER.fullmatch(cells[0]) else cells[1:]  # the first: its name
+    if not all(map(NUMBER.fullmatch, numbers)) or all(map(str.isdecimal, numbers)):
+        return
+    raise InputError(
+        f"{label}: column 2 has numbers only, such as {numbers[0]!r}. If they are weights, the "
+        "file has no relations: put a relation in their place, the same in every line if there is "
+        f"only one; if they are nodes, give {as_option((0, 1, 2))}"
     )
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,14 @@ SAMPLE_BYTES = 1 << 20  # enough to detect the format of a file
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
+TERM = rb"(?:<[^<>\s]*>|_:\S+)"
+QUAD = re.compile(  # a line with a graph behind its object, which may be a literal
+    rb"^\s*" + TERM + rb"\s+<[^<>\s]*>\s+(?:" + TERM + rb'|".*"\S*)\s+' + TERM + rb"\s*\.\s*$",
+    re.MULTILINE,
+)
+NAMED_GRAPH = re.compile(  # of TriG, as a line that begins with it
+    rb"^[ \t]*(?:graph\b.*|<[^<>\s]*>|[\w.-]*:[\w.-]*)?\s*\{", re.MULTILINE | re.IGNORECASE
+)
 FOREIGN_MAGIC = {
     b"PK\x03\x04": "a zip archive",
     b"BZh": "compressed with bzip2",
@@ -108,9 +117,9 @@ def content_format(sample: bytes) -> str:
     for raw in text.splitlines():
         line = raw.strip().lower()
         if line.startswith((b"@prefix", b"@base", b"prefix ", b"base <")):
-            return "ttl"
+            return "trig" if NAMED_GRAPH.search(text) else "ttl"
         if line.startswith((b"<", b"_:")) and line.endswith(b"."):
-            return "nt"
+            return "nq" if QUAD.search(text) else "nt"
         if is_json(line):
             return "jsonl"
         if line and not line.startswith(b"#"):

@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from nodepiece.data.blocks import Block, Columns, Reading, ReadOptions
-from nodepiece.data.columns import ROLES, Positions, as_option, choose_columns
+from nodepiece.data.column_names import ROLES, Positions
+from nodepiece.data.columns import as_option, choose_columns
 from nodepiece.data.header import has_header
 from nodepiece.data.input_file import SAMPLE_BYTES, InputFile
 from nodepiece.data.malformed import LINE_BYTES, shown
@@ -28,6 +29,7 @@ def read_json_lines(file: InputFile, options: ReadOptions) -> Reading:
         at = choose_columns(names, options.chosen, file.label)
         keys = names[at[0]], names[at[1]], names[at[2]]
         return Reading("JSON lines, objects", json_blocks(file, keys, 0, None), keys)
+    refuse_one_array(file, number, first)
     is_header, positions = array_layout(file, number, first, options)
     columns: Columns = positions
     words = "JSON lines, arrays"
@@ -37,6 +39,16 @@ def read_json_lines(file: InputFile, options: ReadOptions) -> Reading:
     width = len(first) if options.chosen is None else None
     blocks = json_blocks(file, positions, number if is_header else 0, width)
     return Reading(words, blocks, columns)
+
+
+def refuse_one_array(file: InputFile, number: int, first: list[Any]) -> None:
+    """A whole file as one array of facts, on one line."""
+    if first and all(isinstance(each, dict | list) for each in first):
+        kind = "objects" if isinstance(first[0], dict) else "arrays"
+        raise InputError(
+            f"{file.label} line {number:,} is one array of {len(first):,} {kind}; write each of "
+            "them on a line of its own, such as with jq -c '.[]'"
+        )
 
 
 def array_layout(

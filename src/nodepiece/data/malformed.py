@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nodepiece.data.columns import ROLES, Positions
+from nodepiece.data.column_names import ROLES, Positions
 from nodepiece.data.input_file import InputFile
 from nodepiece.errors import InputError
 
@@ -66,6 +66,7 @@ def malformed_line(file: InputFile, layout: TextLayout, reason: Exception | None
     with text_lines(file) as lines:
         try:
             for number, cells in split_rows(lines, layout.delimiter, is_quoted=layout.is_quoted):
+                cells = [cell.strip(" ") for cell in cells] if layout.has_blanks else cells
                 complaint = number > layout.header_line and complaint_about(cells, layout)
                 if complaint:
                     return InputError(f"{file.label} line {number:,}: {complaint}")
@@ -77,19 +78,33 @@ def malformed_line(file: InputFile, layout: TextLayout, reason: Exception | None
 def refuse_open_quote(file: InputFile, layout: TextLayout, num_rows: int) -> None:
     """A quote that is never closed takes the rest of the file into one name; that is no name.
 
-    Only a file with more lines than rows can have one, so mostly counting lines is enough.
+    In a file with as many rows as lines it can only be in the last line, so mostly counting lines
+    and parsing that one is enough.
     """
-    with file.open() as stream:
-        num_lines = sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
-    if num_lines <= layout.header_line + num_rows:
-        return
-    number = 0
+    num_lines, last = last_line(file)
+    is_row_a_line = num_lines <= layout.header_line + num_rows and "\r" not in last.rstrip("\r\n")
+    number, skipped = 0, num_lines - 1 if is_row_a_line else 0
     with text_lines(file) as lines:
+        rows = split_rows(
+            [last] if is_row_a_line else lines, layout.delimiter, is_quoted=True, strict=True
+        )
         try:
-            for row_number, _ in split_rows(lines, layout.delimiter, is_quoted=True, strict=True):
+            for row_number, _ in rows:
                 number = row_number
         except csv.Error as error:
-            raise bad_quote(file, number, error) from error
+            raise bad_quote(file, skipped + number, error) from error
+
+
+def last_line(file: InputFile) -> tuple[int, str]:
+    """The number of lines, and the last one that is not blank."""
+    num_lines, last = 0, b""
+    with file.open() as stream:
+        while chunk := stream.read(1 << 20):
+            num_lines += chunk.count(b"\n")
+            last += chunk
+            last = last[last.rstrip(b"\r\n").rfind(b"\n") + 1 :]
+    num_lines += not last.endswith(b"\n")
+    return num_lines, last.decode("utf-8", "surrogateescape")
 
 
 def bad_quote(file: InputFile, number: int, error: csv.Error) -> InputError:

@@ -16,7 +16,7 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from nodepiece.data.benchmarks import OGB_FILES
-from nodepiece.data.columns import ROLES
+from nodepiece.data.column_names import ROLES
 from nodepiece.data.dataset import Dataset, GivenNegatives
 from nodepiece.data.torch_arrays import load_arrays
 from nodepiece.errors import InputError

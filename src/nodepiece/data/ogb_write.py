@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from nodepiece.data.benchmarks import OGB_FILES
-from nodepiece.data.columns import ROLES
+from nodepiece.data.column_names import ROLES
 from nodepiece.data.dataset import Dataset, GivenNegatives
 from nodepiece.data.encode import fact_keys
 from nodepiece.errors import InputError

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nodepiece.data.blocks import Block, Reading, ReadOptions
-from nodepiece.data.columns import ROLES, Positions, choose_columns
+from nodepiece.data.column_names import ROLES, Positions
+from nodepiece.data.columns import choose_columns
 from nodepiece.data.input_file import InputFile
 from nodepiece.errors import InputError
 

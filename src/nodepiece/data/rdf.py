@@ -1,4 +1,4 @@
-"""Facts as RDF: N-Triples, Turtle and RDF/XML."""
+"""Facts as RDF: N-Triples, Turtle and RDF/XML; N-Quads and TriG, whose graphs are joined."""
 
 import re
 from collections.abc import Iterator
@@ -26,6 +26,14 @@ def read_ntriples(file: InputFile, options: ReadOptions) -> Reading:
 
 def read_turtle(file: InputFile, options: ReadOptions) -> Reading:
     return Reading("Turtle", rdf_blocks(file, "ttl"))
+
+
+def read_nquads(file: InputFile, options: ReadOptions) -> Reading:
+    return Reading("N-Quads, all graphs as one", rdf_blocks(file, "nq"))
+
+
+def read_trig(file: InputFile, options: ReadOptions) -> Reading:
+    return Reading("TriG, all graphs as one", rdf_blocks(file, "trig"))
 
 
 def read_rdf_xml(file: InputFile, options: ReadOptions) -> Reading:
