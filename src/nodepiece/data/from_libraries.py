@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nodepiece.data.columns import RELATION_TIERS, plain
+from nodepiece.data.column_names import RELATION_TIERS, plain
 from nodepiece.data.encode import drop_duplicates
 from nodepiece.data.from_tables import name_of, shown
 from nodepiece.errors import InputError

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from nodepiece.data.blocks import Block, Column, parse_columns
-from nodepiece.data.columns import ROLES, choose_columns
+from nodepiece.data.column_names import ROLES
+from nodepiece.data.columns import choose_columns
 from nodepiece.data.encode import drop_duplicates, encode_facts
 from nodepiece.data.parquet import as_names
 from nodepiece.errors import InputError

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from nodepiece.data.blocks import ReadOptions
-from nodepiece.data.columns import ROLES, choose_columns
+from nodepiece.data.column_names import ROLES
+from nodepiece.data.columns import choose_columns
 from nodepiece.data.delimited import find_delimiter, readable, sample_lines
 from nodepiece.data.formats import format_of
 from nodepiece.data.header import has_header

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodepiece.data.columns import ROLES
+from nodepiece.data.column_names import ROLES
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.query_rows import NumberedParts
 from nodepiece.errors import InputError

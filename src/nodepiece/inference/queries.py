@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nodepiece.data.columns import ROLES
+from nodepiece.data.column_names import ROLES
 from nodepiece.data.query_rows import NumberedParts, Part
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
