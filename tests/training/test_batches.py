@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nodepiece.training.batches import FactBatches, QueryBatches, subsampling_weights
+from nodepiece.training.batches import (
+    FactBatches,
+    QueryBatches,
+    TargetChoice,
+    subsampling_weights,
+)
 
 NUM_NODES, NUM_RELATIONS = 6, 4
 
@@ -187,3 +192,59 @@ def test_facts_of_frequent_pairs_weigh_less() -> None:
     assert batch.sample_weight is not None
     for head, counts in zip(batch.heads.tolist(), batch.sample_weight.tolist(), strict=True):
         assert counts == weight[head].item()
+
+
+@settings(deadline=None)
+@given(facts, st.integers(1, 9), st.sampled_from([0.3, 0.5, 1.0]), st.integers(0, 3))
+def test_some_answers_are_targets_and_the_others_are_known_as_answers(
+    triples: set[Fact], batch_size: int, share: float, most: int
+) -> None:
+    edges = edges_of(triples)
+    targets = TargetChoice(share, most, balance=0.5)
+    batches = QueryBatches(edges, NUM_RELATIONS, batch_size, targets=targets)
+    batches.start_epoch(generator=seeded())
+    tails_of = defaultdict(set)
+    for head, relation, tail in triples:
+        tails_of[head, relation].add(tail)
+    for step in range(batches.num_batches):
+        batch = batches.take(torch.tensor([step]))
+        assert batch.edges is not None
+        rows, nodes = batch.answers.tolist()
+        known, trained = defaultdict(set), defaultdict(list)
+        for row, node, weight, edge in zip(
+            rows, nodes, batch.sample_weight.tolist(), batch.edges.tolist(), strict=True
+        ):
+            known[row].add(node)
+            assert (edge < len(edges)) == (weight > 0)
+            if weight:
+                trained[row].append((node, weight))
+                assert edges[edge, 2] == node
+        for row, query in enumerate(zip(batch.heads.tolist(), batch.relations.tolist())):  # noqa: B905
+            assert known[row] == tails_of[query]
+            number = max(1, round(share * len(known[row])))
+            number = min(number, most or number)
+            assert [weight for _, weight in trained[row]] == pytest.approx([number**-0.5] * number)
+            assert len({node for node, _ in trained[row]}) == number
+
+
+def test_other_targets_are_chosen_in_another_epoch() -> None:
+    edges = torch.tensor([[0, 0, tail] for tail in range(1, 6)])
+    batches = QueryBatches(edges, NUM_RELATIONS, 1, targets=TargetChoice(0.4))
+    generator, chosen = seeded(), set()
+    for _ in range(20):
+        batches.start_epoch(generator=generator)
+        batch = batches.take(torch.tensor([0]))
+        chosen |= set(batch.answers[1][batch.sample_weight > 0].tolist())
+    assert chosen == {1, 2, 3, 4, 5}
+
+
+def test_an_epoch_may_be_a_number_of_batches_of_queries_drawn_at_random() -> None:
+    edges = torch.tensor([[head, 0, 0] for head in range(6)])
+    batches = QueryBatches(edges, NUM_RELATIONS, 2, num_batches=2)
+    generator, seen = seeded(), set()
+    for _ in range(20):
+        batches.start_epoch(generator=generator)
+        heads = torch.cat([batches.take(torch.tensor([step])).heads for step in range(2)])
+        assert len(set(heads.tolist())) == 4
+        seen |= set(heads.tolist())
+    assert seen == set(range(6))

@@ -13,6 +13,7 @@ from nodepiece.training.losses import (
     SAMPLED_LOSSES,
     binary_cross_entropy_all,
     cross_entropy_all,
+    filtered_cross_entropy,
     margin_loss,
     self_adversarial,
     softplus_loss,
@@ -52,6 +53,23 @@ def test_binary_cross_entropy_from_pairs_is_that_of_the_dense_labels(smoothing: 
     assert_same_value_and_gradient(loss, expected, scores)
 
 
+def test_filtered_cross_entropy_has_no_other_answer_among_its_negatives() -> None:
+    scores = random_scores(BATCH, NUM_NODES)
+    weight = torch.tensor([1.0, 0.0, 0.5], dtype=torch.float64)  # node 4 is an answer, no target
+    loss = filtered_cross_entropy(scores, ANSWERS, weight)
+    first = -scores[0, [0, 1, 2, 3]].log_softmax(dim=0)[1]
+    second = -scores[2].log_softmax(dim=0)[3]
+    assert_same_value_and_gradient(loss, (first + 0.5 * second) / 1.5, scores)
+
+
+def test_a_query_whose_answers_are_all_nodes_has_no_loss() -> None:
+    scores = random_scores(1, 2)
+    answers = torch.tensor([[0, 0], [0, 1]])
+    loss = filtered_cross_entropy(scores, answers)
+    assert loss.item() == 0
+    assert torch.autograd.grad(loss, scores)[0].tolist() == [[0, 0]]
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_cross_entropy_counts_each_answer_of_a_row(smoothing: float) -> None:
     scores = random_scores(BATCH, NUM_NODES)
@@ -65,7 +83,7 @@ def test_cross_entropy_counts_each_answer_of_a_row(smoothing: float) -> None:
 @pytest.mark.parametrize("name", ONE_VS_ALL_LOSSES)
 def test_pairs_of_weight_zero_change_nothing(name: str) -> None:
     scores = random_scores(BATCH, NUM_NODES)
-    padded = functional.pad(ANSWERS, (0, 4))  # points at row 0, column 0
+    padded = torch.cat([ANSWERS, ANSWERS[:, [0, 0, 0, 0]]], dim=1)  # repeats the first
     weight = torch.tensor([1.0] * 3 + [0.0] * 4, dtype=torch.float64)
     loss = ONE_VS_ALL_LOSSES[name](scores, padded, weight, smoothing=0.1)
     expected = ONE_VS_ALL_LOSSES[name](scores, ANSWERS, smoothing=0.1)

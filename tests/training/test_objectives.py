@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 from tests.decoders.path_scores import path_scores
-from tests.training.tiny_models import NUM_NODES, NUM_RELATIONS, tiny_model
+from tests.training.tiny_models import EDGES, NUM_NODES, NUM_RELATIONS, tiny_model
 from torch import Tensor
 from torch.nn import functional
 
@@ -11,9 +11,9 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.training.batches import FactBatch, QueryBatch
+from nodepiece.training.hidden_edges import hidden_together
 from nodepiece.training.losses import softplus_loss
 from nodepiece.training.objectives import (
-    edge_mask_without_answers,
     one_vs_all_loss,
     sampled_negatives_loss,
 )
@@ -173,13 +173,6 @@ def test_another_temperature_or_loss_is_another_loss() -> None:
     assert len(set(losses)) == 4
 
 
-def test_answers_of_a_batch_and_their_inverses_are_hidden_and_nothing_else() -> None:
-    model = tiny_model(walks=1)
-    # The facts 0 and 3, and the inverse of fact 1; two places are empty.
-    batch = QueryBatch(HEADS, RELATIONS, ANSWERS, WEIGHT, torch.tensor([0, 3, 5, 8, 8]))
-    assert edge_mask_without_answers(model, batch).tolist() == [0, 0, 1, 0, 0, 0, 1, 0]
-
-
 def test_a_walk_does_not_go_along_the_fact_that_is_asked_for() -> None:
     model = tiny_model(walks=1).double()
     head, relation = torch.tensor([3]), torch.tensor([1])  # of the fact 3, which leads to 4
@@ -192,14 +185,18 @@ def test_a_walk_does_not_go_along_the_fact_that_is_asked_for() -> None:
 
 def test_the_loss_with_walks_is_that_of_both_scores_together() -> None:
     model = tiny_model(walks=2).double()
-    batch = BATCH._replace(edges=torch.tensor([0, 2, 3, 5, 8, 8]), sample_weight=WEIGHT.double())
+    batch = BATCH._replace(edges=torch.tensor([0, 8, 3, 5, 8, 8]), sample_weight=WEIGHT.double())
     settings = TrainingSettings(loss="cross-entropy", hide_targets=True)
-    weight = edge_mask_without_answers(model, batch).double()
+    hidden = hidden_together(EDGES, 5, pairs=False)
+    weight = torch.tensor([0, 0, 1, 0, 0, 0, 1, 0], dtype=torch.float64)  # fact 2 is visible
     scores = dense_scores(model) + path_scores(model, HEADS, RELATIONS, weight)
     rows = torch.tensor([0, 0, 1, 2])
     expected = functional.cross_entropy(scores[rows], torch.tensor([1, 3, 4, 1]))
     torch.testing.assert_close(
-        one_vs_all_loss(model, batch, settings).double(), expected, rtol=1e-5, atol=1e-5
+        one_vs_all_loss(model, batch, settings, hidden=hidden).double(),
+        expected,
+        rtol=1e-5,
+        atol=1e-5,
     )
 
 

@@ -48,20 +48,10 @@ class GraphView:
         direct, is_inverse = relation % num_relations, relation >= num_relations
         return min(direct, self.num_known) + is_inverse * (self.num_known + self.has_unseen)
 
-    def edge_mask_without(self, edges: Tensor) -> Tensor:
-        """1 for every edge, 0 for the given ones and their inverses: (num_edges,).
-
-        Edges are numbered as in `with_inverses`: facts first, then all inverses in their order.
-        """
-        num_edges = self.edges.num_edges
-        inverse = (edges + num_edges // 2) % num_edges
-        ones = torch.ones(num_edges, device=edges.device)
-        return ones.index_fill_(0, torch.cat([edges, inverse]), 0.0)
-
     def tokens_with(self, edge_mask: Tensor) -> Tokens:
         """The tokens without relations that a node has only along hidden edges.
 
-        edge_mask: (num_edges,) 0: hidden, numbered as in `edge_mask_without`. The other relations
+        edge_mask: (num_edges,) 0: hidden, numbered as in `with_inverses`. The other relations
         move up and [PAD] fills the row, as in a graph without these edges, except that the freed
         slots are not used to sample more relations. For a view without unseen relations.
         """

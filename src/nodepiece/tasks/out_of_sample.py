@@ -165,11 +165,12 @@ class OutOfSample:
     def chosen(self) -> ChosenBatches[Any]:
         """The facts that are hidden from the tokens of an epoch, and learned from."""
         training, sampled = self.experiment.training, self.experiment.sampled
+        one_vs_all = self.experiment.one_vs_all
         num_relations, batch_size = 2 * self.graph.num_relations, training.batch_size
 
         def make(edges: Tensor) -> Batches[Any]:
             if training.is_one_vs_all:
-                return query_batches(edges, num_relations, batch_size)
+                return query_batches(edges, num_relations, batch_size, one_vs_all)
             return fact_batches(edges, num_relations, batch_size, sampled)
 
         return ChosenBatches(make, torch.tensor(with_inverses(self.graph)))

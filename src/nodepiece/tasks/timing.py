@@ -72,10 +72,10 @@ def estimate_duration(
 def count_steps(experiment: Experiment, sizes: Sizes) -> int:
     """Of link prediction; against all at most, where nobody counted the queries."""
     training, num_items = experiment.training, 2 * sizes.num_facts
-    steps_per_epoch = experiment.sampled.steps_per_epoch
+    drawn = experiment.one_vs_all if training.is_one_vs_all else experiment.sampled
     if training.is_one_vs_all and sizes.num_queries is not None:
         num_items = sizes.num_queries
-    each = steps_per_epoch or -(-num_items // training.batch_size)
+    each = drawn.steps_per_epoch or -(-num_items // training.batch_size)
     return training.epochs * each
 
 

@@ -49,6 +49,10 @@ def why_unread(
     training = experiment.training
     if group == "one_vs_all" and not training.is_one_vs_all:
         return f'training.loss = "{training.loss}" has sampled negatives'
+    if name == "one_vs_all.smoothing" and training.loss == "filtered-cross-entropy":
+        return f'training.loss = "{training.loss}" has no smoothing'
+    if name == "one_vs_all.hide_pairs" and not training.hide_targets:
+        return "training.hide_targets is false"
     if group == "sampled" and training.is_one_vs_all:
         return f'training.loss = "{training.loss}" is against all nodes'
     return None

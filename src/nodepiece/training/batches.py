@@ -5,6 +5,7 @@ that the step can be captured once and replayed.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 import torch
@@ -40,9 +41,9 @@ class QueryBatch(NamedTuple):
     heads: Tensor  # (batch_size,)
     relations: Tensor  # (batch_size,)
     answers: Tensor  # (2, capacity) rows of the batch and nodes
-    sample_weight: Tensor  # (capacity,) 1 for answers, 0 where the batch has fewer
-    edges: Tensor | None = None  # (capacity,) ids of the answers' training edges; num_edges: none
-    mean_count: Tensor | None = None  # () of answers, over the processes; None: there is one
+    sample_weight: Tensor  # (capacity,) of targets; 0 for other answers and padding
+    edges: Tensor | None = None  # (capacity,) ids of the targets' training edges; num_edges: none
+    mean_count: Tensor | None = None  # () sum of weights, over the processes; None: there is one
 
 
 class FactBatch(NamedTuple):
@@ -55,10 +56,32 @@ class FactBatch(NamedTuple):
     sample_weight: Tensor | None = None  # (batch_size,) how much each counts, 1 on average; None: 1
 
 
+@dataclass(frozen=True)
+class TargetChoice:
+    """Which answers of a query are its targets in an epoch, and how much each counts."""
+
+    share: float = 1.0  # of the answers of a query, at least one
+    most: int = 0  # of a query; 0: no limit
+    balance: float = 0.0  # a target weighs (targets of its query) ** -balance
+
+    @property
+    def takes_all(self) -> bool:
+        return self.share == 1 and not self.most
+
+    def counts(self, num_answers: Tensor) -> Tensor:
+        """The number of targets of queries with so many answers each."""
+        chosen = (num_answers * self.share).round().long().clamp_min(1)
+        return chosen.clamp_max(self.most) if self.most else chosen
+
+
+ALL_TARGETS = TargetChoice()
+
+
 class QueryBatches:
     """The distinct (head, relation) pairs of the training facts, shuffled each epoch.
 
-    The last batch of an epoch is filled up with the first queries of the same shuffle.
+    The last batch of an epoch is filled up with the first queries of the same shuffle. With
+    `num_batches` an epoch is this many batches of queries drawn at random.
     """
 
     def __init__(
@@ -67,6 +90,8 @@ class QueryBatches:
         num_relations: int,
         batch_size: int,
         *,
+        num_batches: int | None = None,
+        targets: TargetChoice = ALL_TARGETS,
         num_processes: int = 1,  # so many processes go through an epoch together
         average: Callable[[list[Tensor]], None] | None = None,  # over them, in place; None: one
     ) -> None:
@@ -78,8 +103,8 @@ class QueryBatches:
         self.counts = counts
         self.starts = counts.cumsum(0) - counts
         self.batch_size = batch_size
-        self.num_batches = -(-len(pairs) // (batch_size * num_processes))
-        self.capacity = 0
+        self.num_batches = num_batches or -(-len(pairs) // (batch_size * num_processes))
+        self.targets, self.capacity = targets, 0
         self.average = average
         self.mean_counts = torch.zeros(self.num_batches, device=edges.device)
 
@@ -95,9 +120,9 @@ class QueryBatches:
         grew = needed > self.capacity
         if grew:
             self.reserve(needed + needed // 4)
-        self._write_epoch(counts)
+        self._write_epoch(counts, generator)
         if self.average is not None:
-            self.mean_counts.copy_(num_answers)
+            self.mean_counts.copy_(self.sample_weight.sum(dim=1))
             self.average([self.mean_counts])
         return grew
 
@@ -116,7 +141,7 @@ class QueryBatches:
         self.edges = torch.empty(shape, dtype=torch.int64, device=device)
         self.queries = torch.empty(self.num_batches, self.batch_size, 2, device=device).long()
 
-    def _write_epoch(self, counts: Tensor) -> None:
+    def _write_epoch(self, counts: Tensor, generator: torch.Generator) -> None:
         """Write every batch's answers side by side into the epoch's buffers."""
         device = counts.device
         slot = torch.repeat_interleave(torch.arange(len(counts), device=device), counts)
@@ -124,15 +149,22 @@ class QueryBatches:
         first = counts.cumsum(0) - counts  # (num_slots,) answer at which each query begins
         batch = slot // self.batch_size
         column = answer - first[batch * self.batch_size]
-        self.sample_weight.zero_()
-        self.rows.zero_()
-        self.nodes.zero_()
-        self.rows[batch, column] = (slot % self.batch_size).int()
         place = self.starts[self.pairs[slot]] + answer - first[slot]
+        self.rows.zero_()  # padding repeats the first answer of the first query
+        self.nodes.copy_(self.tails[self.starts[self.pairs[:: self.batch_size]]][:, None])
+        self.rows[batch, column] = (slot % self.batch_size).int()
         self.nodes[batch, column] = self.tails[place]
+        num_targets = self.targets.counts(counts)
+        weight = (num_targets.float() ** -self.targets.balance)[slot]
+        edges = self.order[place]
+        if not self.targets.takes_all:
+            is_target = rank_at_random(slot, first, generator=generator) < num_targets[slot]
+            weight = weight * is_target
+            edges = torch.where(is_target, edges, len(self.order))
+        self.sample_weight.zero_()
+        self.sample_weight[batch, column] = weight
         self.edges.fill_(len(self.order))
-        self.edges[batch, column] = self.order[place]
-        self.sample_weight[batch, column] = 1.0
+        self.edges[batch, column] = edges
         queries = torch.stack([self.heads[self.pairs], self.relations[self.pairs]], dim=1)
         self.queries.copy_(queries.view_as(self.queries))
 
@@ -193,6 +225,18 @@ class FactBatches:
             None if self.sample_weight is None else self.sample_weight.index_select(0, chosen)
         )
         return FactBatch(heads, relations, tails, chosen, sample_weight)
+
+
+def rank_at_random(group: Tensor, first: Tensor, *, generator: torch.Generator) -> Tensor:
+    """A random order within each group: (num_members,) from 0 on.
+
+    group: (num_members,) ascending; first: (num_groups,) the first member of each.
+    """
+    draw = torch.rand(len(group), generator=generator, device=group.device, dtype=torch.float64)
+    order = torch.argsort(group + draw)  # members stay in their group
+    rank = torch.empty_like(group)
+    rank[order] = torch.arange(len(group), device=group.device) - first[group]
+    return rank
 
 
 def subsampling_weights(edges: Tensor, num_relations: int) -> Tensor:

@@ -5,6 +5,7 @@ their inverses, may be hidden from message passing and from the pieces of their 
 """
 
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -12,9 +13,10 @@ from torch.nn.functional import cross_entropy
 
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
 from nodepiece.encoders.graph_view import GraphView
-from nodepiece.training.batches import FactBatch
-from nodepiece.training.links import fact_batches
-from nodepiece.training.losses import ONE_VS_ALL_LOSSES
+from nodepiece.training.batches import FactBatch, QueryBatch
+from nodepiece.training.hidden_edges import HiddenEdges
+from nodepiece.training.links import fact_batches, hidden_edges, query_batches
+from nodepiece.training.losses import LOSSES_OF_ALL_ANSWERS, ONE_VS_ALL_LOSSES
 from nodepiece.training.objectives import loss_with_paths, sampled_negatives_loss
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 from nodepiece.training.trainer import Trainer
@@ -28,7 +30,8 @@ def inductive_trainer(
     one_vs_all: OneVsAllSettings = OneVsAllSettings(),
     sampled: SampledSettings = SampledSettings(),
     generator: torch.Generator,
-) -> Trainer[FactBatch]:
+) -> Trainer[FactBatch] | Trainer[QueryBatch]:
+    """A trainer for single facts, or for queries with all answers where the loss needs them."""
     if model.training_view is None:
         raise ValueError("the model has no training_view; set it with look_at")
     loss = partial(
@@ -38,11 +41,22 @@ def inductive_trainer(
         training=training,
         one_vs_all=one_vs_all,
         sampled=sampled,
+        hidden=hidden_edges(edges, model.training_view.num_nodes, training, one_vs_all),
         generator=generator,
     )
+    num_relations = 2 * model.num_known
+    if training.loss in LOSSES_OF_ALL_ANSWERS:
+        return Trainer(
+            model,
+            query_batches(edges, num_relations, training.batch_size, one_vs_all),
+            loss,
+            training,
+            generator=generator,
+            after_step=model.after_step,
+        )
     return Trainer(
         model,
-        fact_batches(edges, 2 * model.num_known, training.batch_size, sampled),
+        fact_batches(edges, num_relations, training.batch_size, sampled),
         loss,
         training,
         generator=generator,
@@ -53,37 +67,54 @@ def inductive_trainer(
 def loss_of_targets(
     model: InductiveModel,
     view: GraphView,
-    batch: FactBatch,
+    batch: FactBatch | QueryBatch,
     *,
     training: TrainingSettings,
     one_vs_all: OneVsAllSettings,
     sampled: SampledSettings,
+    hidden: HiddenEdges | None,
     generator: torch.Generator,
 ) -> Tensor:
-    """The loss of a batch of facts, each a separate query; all nodes are encoded in every step."""
-    edge_mask = view.edge_mask_without(batch.edges) if training.hide_targets else None
+    """The loss of a batch of facts or queries; all nodes are encoded in every step."""
+    edge_mask = None if hidden is None else hidden.mask_without(cast(Tensor, batch.edges))
     graph = model.encode(view, edge_mask)
-    if training.is_one_vs_all:
-        return one_vs_all_loss_of_facts(model, graph, batch, training.loss, one_vs_all)
+    if isinstance(batch, QueryBatch) or training.is_one_vs_all:
+        return one_vs_all_loss_of(model, graph, batch, training.loss, one_vs_all)
     return sampled_negatives_loss(graph, batch, training.loss, sampled, generator=generator)
 
 
-def one_vs_all_loss_of_facts(
+def one_vs_all_loss_of(
     model: InductiveModel,
     graph: EncodedGraph,
-    facts: FactBatch,
+    batch: FactBatch | QueryBatch,
     name: str,  # of the loss
     settings: OneVsAllSettings,
 ) -> Tensor:
-    rows = torch.arange(len(facts.heads), device=facts.heads.device)
-    vector_scores = model.score_by_vectors(facts.heads, facts.relations, graph).float()
+    answers, sample_weight, count = answers_of(batch)
     loss = loss_with_paths(
-        vector_scores,
-        model.scorers.all_scores(facts.heads, facts.relations, graph.path_graph),
-        torch.stack([rows, facts.tails]),
-        loss=partial(ONE_VS_ALL_LOSSES[name], smoothing=settings.smoothing),
+        model.score_by_vectors(batch.heads, batch.relations, graph).float(),
+        model.scorers.all_scores(batch.heads, batch.relations, graph.path_graph),
+        answers,
+        sample_weight,
+        loss=partial(ONE_VS_ALL_LOSSES[name], smoothing=settings.smoothing, count=count),
     )
     if settings.relation_weight:
-        of_relations = model.score_all_relations(facts.heads, facts.tails, graph).float()
-        loss = loss + settings.relation_weight * cross_entropy(of_relations, facts.relations)
+        rows, tails = answers
+        scores = model.score_all_relations(batch.heads[rows], tails, graph).float()
+        losses = cross_entropy(scores, batch.relations[rows], reduction="none")
+        if sample_weight is None:
+            return loss + settings.relation_weight * losses.mean()
+        total = sample_weight.sum() if count is None else count
+        loss = loss + settings.relation_weight * (losses * sample_weight).sum() / total
     return loss
+
+
+def answers_of(batch: FactBatch | QueryBatch) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Answers, their weights and the sum of these, as a `OneVsAllLoss` takes them.
+
+    A fact is a query with one answer.
+    """
+    if isinstance(batch, QueryBatch):
+        return batch.answers, batch.sample_weight, batch.mean_count
+    rows = torch.arange(len(batch.heads), device=batch.heads.device)
+    return torch.stack([rows, batch.tails]), None, None

@@ -11,9 +11,11 @@ from nodepiece.training.batches import (
     FactBatches,
     QueryBatch,
     QueryBatches,
+    TargetChoice,
     subsampling_weights,
 )
 from nodepiece.training.distribution import current_processes
+from nodepiece.training.hidden_edges import HiddenEdges, hidden_together
 from nodepiece.training.objectives import one_vs_all_loss, sampled_negatives_loss
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 from nodepiece.training.trainer import Trainer
@@ -33,12 +35,13 @@ def link_trainer(
     if training.is_one_vs_all:
         return Trainer(
             model,
-            query_batches(edges, model.num_relations, training.batch_size),
+            query_batches(edges, model.num_relations, training.batch_size, one_vs_all),
             partial(
                 one_vs_all_loss,
                 model,
                 training=training,
                 settings=one_vs_all,
+                hidden=hidden_edges(edges, model.num_nodes, training, one_vs_all),
                 edge_mask=edge_mask,
             ),
             training,
@@ -61,16 +64,29 @@ def link_trainer(
     )
 
 
-def query_batches(edges: Tensor, num_relations: int, batch_size: int) -> QueryBatches:
+def query_batches(
+    edges: Tensor, num_relations: int, batch_size: int, settings: OneVsAllSettings
+) -> QueryBatches:
     """Batches of queries with all their answers; `batch_size` is that of all processes."""
     processes = current_processes()
     return QueryBatches(
         edges,
         num_relations,
         processes.share(batch_size),
+        num_batches=settings.steps_per_epoch or None,
+        targets=TargetChoice(settings.target_share, settings.most_targets, settings.query_balance),
         num_processes=processes.count,
         average=processes.average if processes.count > 1 else None,
     )
+
+
+def hidden_edges(
+    edges: Tensor, num_nodes: int, training: TrainingSettings, settings: OneVsAllSettings
+) -> HiddenEdges | None:
+    """What the targets of a batch hide; None without `training.hide_targets`."""
+    if not training.hide_targets:
+        return None
+    return hidden_together(edges, num_nodes, pairs=settings.hide_pairs)
 
 
 def fact_batches(

@@ -8,6 +8,7 @@ CUDA graph.
 
 from typing import Protocol
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -25,7 +26,7 @@ class OneVsAllLoss(Protocol):
         """scores (batch, num_nodes), answers (2, num_answers), sample_weight (num_answers,) -> ().
 
         An answer is a row and a column of `scores`. Each pair occurs once; padding pairs have
-        weight 0 and any valid row and column. `smoothing` in [0, 1) is the share of the label that
+        weight 0 and repeat an answer. `smoothing` in [0, 1) is the share of the label that
         is taken from the answers and spread over the other nodes. A mean over answers is their sum
         divided by `count` (), by default their total weight: several processes all divide by the
         same count, so that the mean of their gradients is the gradient of all answers.
@@ -94,6 +95,28 @@ def cross_entropy_all(
     if no:
         normalizer = normalizer - no * scores.sum(dim=1)
     losses = normalizer.gather(0, answers[0].long()) - (yes - no) * _at(scores, answers)
+    if sample_weight is None:
+        return losses.mean()
+    return (losses * sample_weight).sum() / (sample_weight.sum() if count is None else count)
+
+
+def filtered_cross_entropy(
+    scores: Tensor,
+    answers: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    smoothing: float = 0.0,
+    count: Tensor | None = None,
+) -> Tensor:
+    """Softmax cross-entropy of each answer against all nodes that are no answer of its row.
+
+    Other answers count neither for nor against it. Answers of weight 0 are not trained, but left
+    out of the negatives of the others. There is no smoothing.
+    """
+    rows, columns = answers[0].long(), answers[1].long()
+    lowest = scores.new_tensor(torch.finfo(scores.dtype).min / 2)
+    negatives = scores.index_put((rows, columns), lowest).logsumexp(dim=1)  # (batch,)
+    losses = functional.softplus(negatives.gather(0, rows) - _at(scores, answers))
     if sample_weight is None:
         return losses.mean()
     return (losses * sample_weight).sum() / (sample_weight.sum() if count is None else count)
@@ -181,7 +204,9 @@ def _mean_of_facts(losses: Tensor, sample_weight: Tensor | None) -> Tensor:
 ONE_VS_ALL_LOSSES: dict[str, OneVsAllLoss] = {
     "binary-cross-entropy": binary_cross_entropy_all,
     "cross-entropy": cross_entropy_all,
+    "filtered-cross-entropy": filtered_cross_entropy,
 }
+LOSSES_OF_ALL_ANSWERS = ("filtered-cross-entropy",)  # which single facts are not enough for
 SAMPLED_LOSSES: dict[str, SampledLoss] = {
     "self-adversarial": self_adversarial,
     "softplus": softplus_loss,

@@ -13,6 +13,7 @@ from nodepiece.decoders.path_scorers import PathScorer
 from nodepiece.decoders.triple_scores import Decoder
 from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
+from nodepiece.training.hidden_edges import HiddenEdges
 from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 
@@ -37,10 +38,12 @@ def one_vs_all_loss(
     training: TrainingSettings,
     settings: OneVsAllSettings = OneVsAllSettings(),
     *,
+    hidden: HiddenEdges | None = None,  # the targets of the batch are hidden by these groups
     edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from paths and graph layers
 ) -> Tensor:
     """The loss of every query against every node; node vectors are computed once for the step."""
-    edge_mask = edge_mask_without_answers(model, batch) if training.hide_targets else edge_mask
+    if hidden is not None:
+        edge_mask = hidden.mask_without(cast(Tensor, batch.edges))
     vectors = model.node_vectors(edge_mask)
     vector_scores = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
     path_scores = model.scorers.all_scores(
@@ -85,14 +88,6 @@ def loss_with_paths(
     return sum(separate, start=loss(total, answers, sample_weight))
 
 
-def edge_mask_without_answers(model: LinkModel, batch: QueryBatch) -> Tensor:
-    """1 for every edge of the model's graph, 0 for the answers of a batch and their inverses."""
-    answers, num_edges = cast(Tensor, batch.edges), len(cast(Tensor, model.edges))
-    inverse = torch.where(answers < num_edges, (answers + num_edges // 2) % num_edges, num_edges)
-    ones = torch.ones(num_edges + 1, device=answers.device)
-    return ones.index_fill_(0, torch.cat([answers, inverse]), 0.0)[:num_edges]
-
-
 def loss_of_answers(
     model: LinkModel, batch: QueryBatch, vectors: Tensor, settings: OneVsAllSettings
 ) -> Tensor:
@@ -103,8 +98,8 @@ def loss_of_answers(
     """
     rows, tails = batch.answers
     heads, relations = batch.heads[rows], batch.relations[rows]
-    count = batch.sample_weight.sum() if batch.mean_count is None else batch.mean_count
-    sample_weight = batch.sample_weight / count
+    weight = batch.sample_weight
+    sample_weight = weight / (weight.sum() if batch.mean_count is None else batch.mean_count)
     loss = torch.zeros((), device=vectors.device)
     if settings.relation_weight:
         scores = model.score_all_relations(heads, tails, vectors)

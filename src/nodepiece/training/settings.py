@@ -18,7 +18,7 @@ class TrainingSettings:
     """How a model is fitted, whatever the loss."""
 
     loss: str = "binary-cross-entropy"  # against all nodes, or with sampled negatives
-    epochs: int = 100  # passes over the training data; see sampled.steps_per_epoch
+    epochs: int = 100  # passes over the training data; see steps_per_epoch
     batch_size: int = 512  # (head, relation) queries against all nodes; facts with negatives
     learning_rate: float = 5e-4  # of Adam
     schedule: str = "constant"  # "constant", "cosine" to 0, "step": / 10 half-way
@@ -62,16 +62,24 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class OneVsAllSettings:
-    """Training against all nodes: for the losses binary-cross-entropy and cross-entropy."""
+    """Training against all nodes: for the losses (filtered-, binary-) cross-entropy."""
 
-    smoothing: float = 0.0  # share of certainty spread over other nodes, in [0, 1)
+    smoothing: float = 0.0  # share of certainty spread over other nodes, in [0, 1); not if filtered
     relation_weight: float = 0.0  # weight of also predicting the relation of each fact
     regularization: float = 0.0  # weight of the N3 norm of the facts' vectors
+    target_share: float = 1.0  # of a query's answers: trained in an epoch, others stay visible
+    most_targets: int = 0  # answers of a query that are trained in an epoch; 0: no limit
+    query_balance: float = 0.0  # a target weighs (targets of its query) ** -this; 1: queries alike
+    hide_pairs: bool = False  # with hide_targets: hidden are all edges between head and target
+    steps_per_epoch: int = 0  # of queries drawn at random; 0: an epoch has every query once
 
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing < 1:
             raise InputError(f"one_vs_all.smoothing must be in [0, 1), got {self.smoothing}")
-        refuse_negative(self, "one_vs_all", "relation_weight", "regularization")
+        if not 0 < self.target_share <= 1:
+            raise InputError(f"one_vs_all.target_share must be in (0, 1], got {self.target_share}")
+        weights = ("relation_weight", "regularization", "query_balance")
+        refuse_negative(self, "one_vs_all", *weights, "most_targets", "steps_per_epoch")
 
 
 @dataclass(frozen=True)
