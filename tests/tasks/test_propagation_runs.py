@@ -26,7 +26,7 @@ PROPAGATION = PropagationSettings(
     2, dim=8, rank=2, separate_losses=True, coefficient=2.5, choose_coefficient=True
 )
 TARGETS = OneVsAllSettings(target_share=0.5, most_targets=4, query_balance=0.5, hide_pairs=True)
-TRAINING = {"loss": "filtered-cross-entropy", "epochs": 3, "validate_every": 1}
+TRAINING: dict[str, Any] = {"loss": "filtered-cross-entropy", "epochs": 3, "validate_every": 1}
 
 
 def with_propagation(chosen: Experiment, one_vs_all: OneVsAllSettings = TARGETS) -> Experiment:
