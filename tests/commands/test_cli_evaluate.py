@@ -42,6 +42,18 @@ def test_the_table_has_a_row_for_each_side(nodepiece: Nodepiece, trained: Path) 
     assert "on its valid split" in " ".join(ran.err.split())
 
 
+def test_popularity_is_ranked_on_the_same_facts(nodepiece: Nodepiece, trained: Path) -> None:
+    found = json.loads((trained / "metrics.json").read_text())["popularity"]
+
+    ran = nodepiece("evaluate", trained, "--json")
+    assert json.loads(ran.out)["popularity"] == found
+    assert found["count"] == json.loads(ran.out)["count"]
+    baseline = nodepiece("evaluate", trained, "--json", "--baseline")
+    assert json.loads(baseline.out)["mrr"] == found["mrr"]
+    printed = nodepiece("evaluate", trained).out
+    assert f"popularity, without training: MRR {found['mrr']:.4f}" in printed
+
+
 def test_an_unknown_split_is_refused(nodepiece: Nodepiece, trained: Path) -> None:
     ran = nodepiece("evaluate", trained, "--split", "tset")
 

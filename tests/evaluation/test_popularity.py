@@ -53,3 +53,33 @@ def test_it_is_ranked_like_any_model() -> None:
 
     assert ranks.tail.tolist() == [2.0]
     assert ranks.head.tolist() == [3.5]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_by_counts_are_those_of_scoring_every_node(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.evaluation.popularity.MOST_KNOWN", 50)  # in several parts
+    rng = np.random.default_rng(seed)
+    facts = np.unique(rng.integers((12, 3, 12), size=(90, 3)), axis=0).astype(np.int32)
+    rng.shuffle(facts)
+    train, test = facts[:-20], facts[-20:]
+    graph, known = KnowledgeGraph(train, 12, 3), known_tails(facts, 12, 3)
+    popularity = count_tails(graph)
+
+    expected = rank_links(popularity.score_tails, test, known, memory_budget=10**6, device="cpu")
+
+    found = popularity.rank_links(test, known)
+    assert found.tail.tolist() == expected.tail.tolist()
+    assert found.head.tolist() == expected.head.tolist()
+
+
+def test_candidates_score_as_they_do_among_all_nodes() -> None:
+    popularity = count_tails(GRAPH)
+    heads, relations = torch.tensor([A, E]), torch.tensor([LIKES, KNOWN_BY])
+    candidates = torch.tensor([[B, C, E], [A, B, D]])
+
+    found = popularity.score_candidates(heads, relations, candidates)
+
+    everything = popularity.score_tails(heads, relations)
+    assert found.tolist() == everything.gather(1, candidates).tolist()

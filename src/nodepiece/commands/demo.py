@@ -203,15 +203,10 @@ def evaluate_popularity(countries: "Dataset") -> "Scores":
     from nodepiece.evaluation.known_answers import known_tails
     from nodepiece.evaluation.metrics import report_links
     from nodepiece.evaluation.popularity import count_tails
-    from nodepiece.evaluation.ranking import rank_links
-    from nodepiece.evaluation.settings import EvaluationSettings
 
     graph = countries.train
     known = known_tails(countries.all_triples(), graph.num_nodes, graph.num_relations)
-    budget = EvaluationSettings().memory_budget
-    scores = count_tails(graph).score_tails
-    ranks = rank_links(scores, countries.test, known, memory_budget=budget, device="cpu")
-    return report_links(ranks).both.to_json()
+    return report_links(count_tails(graph).rank_links(countries.test, known)).both.to_json()
 
 
 def comparison(evaluated: "list[tuple[str, int, Scores]]") -> Table:

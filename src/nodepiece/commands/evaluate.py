@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from nodepiece.commands.console import JsonOption, out, stage
-from nodepiece.commands.tables import score_table
+from nodepiece.commands.console import JsonOption, log, out, stage
+from nodepiece.commands.tables import score_table, scores_in_words
 from nodepiece.commands.train import DeviceOption
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def evaluate(
     out (filtered); relation prediction ranks the relation. Inductive link prediction ranks head and
     tail among randomly drawn nodes, several times, and among all nodes. Node classification reports
     ROC-AUC and PRC-AUC, averaged over classes, and the share of nodes with all classes right.
+    Popularity, a baseline that knows only how often a node is the tail of a relation, is ranked
+    beside the model.
     """
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
@@ -63,11 +65,15 @@ def evaluate(
     opened = load(run, device=choose_device(device), overrides=overrides or ())
     with stage(f"evaluating {run} on its {split} split"):
         report = opened.evaluate_baseline(split) if baseline else opened.evaluate(split)
+        popularity = None if baseline else opened.popularity(split)
     if as_json:
         content = to_json(opened, report, split, with_details=per_relation)
+        content |= {"popularity": popularity.scores} if popularity else {}
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
-    else:
-        out.print(report_table(report, with_details=per_relation))
+        return
+    out.print(report_table(report, with_details=per_relation))
+    if popularity:
+        log(f"popularity, without training: {scores_in_words(popularity.scores)}")
 
 
 def to_json(run: "Run", report: "Report", split: str, *, with_details: bool) -> dict[str, Any]:

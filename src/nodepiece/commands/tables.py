@@ -1,6 +1,6 @@
 """Tables for people: statistics of a vocabulary, and scores of a model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -152,6 +152,13 @@ SHARES = {
     "prc_auc": "PRC-AUC",
     "hard_accuracy": "hard accuracy",
 }
+
+
+def scores_in_words(scores: Mapping[str, float]) -> str:
+    """Such as "MRR 0.3512, Hits@1 0.2621": those of SHARES that there are."""
+    return ", ".join(f"{SHARES[key]} {scores[key]:.4f}" for key in SHARES if key in scores)
+
+
 # All columns that are shown, and their number formats.
 COLUMNS = {key: (name, ".3f") for key, name in SHARES.items()} | {
     "mean_rank": ("mean rank", ",.1f"),

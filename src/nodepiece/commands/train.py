@@ -21,7 +21,7 @@ from nodepiece.commands.graphs import (
     reading_overrides,
 )
 from nodepiece.commands.outputs import check_output
-from nodepiece.commands.tables import SHARES
+from nodepiece.commands.tables import scores_in_words
 from nodepiece.errors import InputError, Stopped
 
 if TYPE_CHECKING:
@@ -140,8 +140,9 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
         query += f" {task.new_facts}"  # which a vector for every node cannot answer
     scores = "no test facts, so it was not evaluated"
     if metrics["split"] is not None:
-        shown = [f"{SHARES[key]} {metrics[key]:.4f}" for key in SHARES if key in metrics]
-        scores = f"test {', '.join(shown)}"
+        scores = f"test {scores_in_words(metrics)}"
+        if metrics["popularity"]:
+            scores += f" (popularity: {scores_in_words(metrics['popularity'])})"
     return [
         f"{metrics['experiment']}: {scores}",
         f"{metrics['parameters']:,} parameters; {seconds['train']:.1f} s of training, "

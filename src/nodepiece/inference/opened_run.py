@@ -251,8 +251,18 @@ class Run:
         return report
 
     def evaluate_baseline(self, split: str = "test") -> Report:
-        """The metrics of a simple baseline without training, where the task has one."""
-        raise InputError(f"there is no baseline for {self.experiment.task}; leave it out")
+        """The metrics of a simple baseline without training, where the task has one.
+
+        That is popularity: frequent tails of a relation score higher, whatever the head.
+        """
+        if (report := self.popularity(split)) is None:
+            raise InputError(f"there is no baseline for {self.experiment.task}; leave it out")
+        return report
+
+    def popularity(self, split: str = "test") -> Report | None:
+        """The metrics of popularity on the same facts; None where the task has no such baseline."""
+        refuse_after_fork()
+        return self.task.popularity(split)
 
     def to(self, device: torch.device | str) -> Self:
         """Move the run to another device; not while other threads use it."""

@@ -13,6 +13,7 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.errors import InputError
 from nodepiece.evaluation.known_answers import KnownAnswers, known_relations, known_tails
 from nodepiece.evaluation.metrics import RankingReport, report_links, report_relations
+from nodepiece.evaluation.popularity import count_tails
 from nodepiece.evaluation.ranking import LinkRanks, Progress, rank_links, rank_relations
 from nodepiece.evaluation.sampled_ranking import rank_links_among
 from nodepiece.graph.arrays import FloatArray, IntArray
@@ -56,6 +57,26 @@ class LinkEvaluator:
         self, model: LinkModel, split: str, progress: Progress | None = None
     ) -> RankingReport:
         return self._report(model, split, self.settings.test_facts, progress)
+
+    def popularity(self, split: str) -> RankingReport:
+        """The baseline on the same facts, among the same candidates; every process ranks all."""
+        facts = self.dataset.part(split)[: self.settings.test_facts or None]
+        counts = count_tails(self.dataset.train)
+        if self.settings.candidates == "given" and self.dataset.negatives is not None:
+            negatives = self.dataset.negatives(split)
+            ranks = rank_links_among(
+                counts.score_candidates,
+                facts,
+                negatives.heads[: len(facts)],
+                negatives.tails[: len(facts)],
+                self.dataset.train.num_relations,
+                memory_budget=self.settings.memory_budget,
+                bytes_per_candidate=8 * VECTORS_PER_CANDIDATE,
+                device="cpu",
+            )
+        else:
+            ranks = counts.rank_links(facts, self.known)
+        return report_links(ranks)
 
     def _report(
         self, model: LinkModel, split: str, most: int, progress: Progress | None

@@ -12,6 +12,7 @@ from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
 from nodepiece.evaluation.known_answers import KnownAnswers, known_tails
 from nodepiece.evaluation.metrics import report_links
 from nodepiece.evaluation.personalized_pagerank import walk_over
+from nodepiece.evaluation.popularity import count_tails
 from nodepiece.evaluation.ranking import LinkRanks, Progress, ScoreAll
 from nodepiece.evaluation.report import Report, Scores
 from nodepiece.evaluation.sampled_negatives import (
@@ -88,6 +89,11 @@ class InductiveEvaluator:
     def evaluate_pagerank(self, split: str) -> Report:
         """The baseline, in the same form."""
         return self.evaluate(walk_over(self.dataset.train).score_tails, split, torch.device("cpu"))
+
+    def evaluate_popularity(self, split: str) -> Report:
+        """Another baseline: counts over the graph that is evaluated on."""
+        score_tails = count_tails(self.dataset.train).score_tails
+        return self.evaluate(score_tails, split, torch.device("cpu"))
 
     def evaluate(
         self,

@@ -170,6 +170,11 @@ class InductiveLinkPrediction:
             return None
         return self.evaluator.report(model, split, progress)
 
+    def popularity(self, split: str) -> Report | None:
+        if not len(self.inference.part(split)):
+            return None
+        return self.evaluator.evaluate_popularity(split)
+
     def remarks(self) -> dict[str, Any]:
         """Among them what personalized PageRank makes of the same test facts and draws.
 

@@ -122,6 +122,11 @@ class LinkPrediction:
             return None
         return self.evaluator.report(model, split, progress).named(self.dataset.names.relation)
 
+    def popularity(self, split: str) -> Report | None:
+        if self.evaluator.ranks_relations or not len(self.dataset.part(split)):
+            return None
+        return self.evaluator.popularity(split).named(self.dataset.names.relation)
+
     def remarks(self) -> dict[str, Any]:
         return {
             "unseen": self.dataset.num_unseen,

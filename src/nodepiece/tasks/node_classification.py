@@ -174,6 +174,9 @@ class NodeClassification:
         probabilities = model.logits(nodes, vectors).sigmoid()
         return classification_report(probabilities, truth.to(vectors.device))
 
+    def popularity(self, split: str) -> Report | None:
+        return None  # there is nothing to rank
+
     def remarks(self) -> dict[str, Any]:
         """How many labels were trained and evaluated on."""
         labels, train = self.dataset.labels, self.dataset.labels["train"]

@@ -226,6 +226,11 @@ class OutOfSample:
         report = self.evaluator.report(model, model.table, split, progress)
         return report.named(self.dataset.names.relation)
 
+    def popularity(self, split: str) -> Report | None:
+        if split not in self.unseen or not self.unseen[split].num_edges:
+            return None
+        return self.evaluator.popularity(split).named(self.dataset.names.relation)
+
     def remarks(self) -> dict[str, Any]:
         return {"unseen_nodes": {split: edges.num_unseen for split, edges in self.unseen.items()}}
 

@@ -15,11 +15,12 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.path_scorers import PathGraph, QueryEdges
 from nodepiece.decoders.unseen_nodes import averages_without_one, encode_rows
 from nodepiece.encoders.edge_index import EdgeIndex
-from nodepiece.evaluation.known_answers import known_tails_of
+from nodepiece.evaluation.known_answers import KnownAnswers, known_tails_of
 from nodepiece.evaluation.metrics import RankingReport, report_queries
+from nodepiece.evaluation.popularity import count_tails
 from nodepiece.evaluation.ranking import Progress, rank_queries
 from nodepiece.graph.adjacency import build_adjacency
-from nodepiece.graph.arrays import LongArray
+from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tokenizer.new_nodes import tokens_of_new
@@ -47,6 +48,19 @@ class OutOfSampleEvaluator:
     ) -> RankingReport:
         return self._report(model, table, split, self.settings.test_facts, progress)
 
+    def popularity(self, split: str) -> RankingReport:
+        """The baseline on the same facts: counts over the seen graph."""
+        queries, known = self._queries(split, self.settings.test_facts)
+        ranks = count_tails(self.graph).rank(queries, known)
+        return report_queries(ranks, queries[:, 1], self.graph.num_relations)
+
+    def _queries(self, split: str, most: int) -> tuple[IntArray, KnownAnswers]:
+        """The first `most` edges of unseen nodes, 0 for all; and the known answers of all."""
+        edges, graph = self.unseen[split], self.graph
+        queries = np.stack([edges.owners, edges.relations, edges.neighbours], axis=1)
+        known = known_tails_of(queries, graph.num_nodes, graph.num_relations)
+        return queries[: most or None], known
+
     def _report(
         self,
         model: LinkModel,
@@ -57,9 +71,7 @@ class OutOfSampleEvaluator:
     ) -> RankingReport:
         """`most` facts of a split, the first ones; 0: all."""
         edges, graph = self.unseen[split], self.graph
-        queries = np.stack([edges.owners, edges.relations, edges.neighbours], axis=1)
-        known = known_tails_of(queries, graph.num_nodes, graph.num_relations)
-        queries = queries[: most or None]
+        queries, known = self._queries(split, most)
         model.eval()
         with torch.no_grad():
             seen, heads = model.node_vectors(), self._heads(model, table, split)

@@ -246,7 +246,7 @@ def describe_result(
     task: Task[Model], test: Report | None, valid: Report | None
 ) -> dict[str, object]:
     """What was done and how well: the top of metrics.json."""
-    experiment = task.experiment
+    experiment, popularity = task.experiment, task.popularity("test")
     return {
         "experiment": experiment.name,
         "task": experiment.task,
@@ -254,6 +254,7 @@ def describe_result(
         "split": "test" if test else None,
         **(test.to_json() if test else {}),
         "valid": valid.scores if valid else None,
+        "popularity": popularity.scores if popularity else None,  # on the test facts
         **task.remarks(),
     }
 

@@ -79,6 +79,12 @@ class Task(Protocol[Model]):
     ) -> Report | None:
         """How well the model does on a split; None where the split is empty."""
 
+    def popularity(self, split: str) -> Report | None:
+        """What popularity, a baseline without training, makes of the same facts.
+
+        None where the task has no such baseline, or the split is empty.
+        """
+
     def remarks(self) -> dict[str, Any]:
         """What else metrics.json should say of the data."""
 
