@@ -155,10 +155,41 @@ def test_without_test_facts_it_trains_and_says_that_nothing_was_judged(
     assert "run has no test facts; choose another split" in nodepiece("evaluate", "run").err
 
 
+def test_facts_are_held_out_of_a_file_without_splits_and_so_it_says(
+    nodepiece: Nodepiece, tmp_path: Path
+) -> None:
+    experiment = own_graph(tmp_path)
+    circle = [f"n{n}\tknows\tn{(n + step) % 9}\n" for n in range(9) for step in (1, 2)]
+    (tmp_path / "mine" / "train.tsv").write_text("".join(circle))
+
+    ran = nodepiece("train", experiment, "-o", "run")
+
+    assert ran.status == 0, ran.err
+    held_out = "held out at random, as there were none: 1 for valid and 1 for test"
+    assert held_out in " ".join(ran.err.split())
+    found = json.loads(Path("run/metrics.json").read_text())
+    assert found["held_out"] == {"valid": 1, "test": 1}
+    assert (found["count"], found["valid"]["count"]) == (2, 2)
+    again = nodepiece("train", experiment, "-o", "run", "--resume")  # the same facts, by the seed
+    assert again.status == 0, again.err
+
+
+def test_facts_that_cannot_be_held_out_are_not(nodepiece: Nodepiece, tmp_path: Path) -> None:
+    experiment = own_graph(tmp_path)
+    star = [f"hub\tknows\tn{n}\n" for n in range(9)]
+    (tmp_path / "mine" / "train.tsv").write_text("".join(star))
+
+    ran = nodepiece("train", experiment, "-o", "run")
+
+    assert ran.status == 2
+    assert "no validation facts, and to hold some out would lose nodes" in ran.err
+
+
 def test_validating_without_facts_is_refused_before_the_work(
     nodepiece: Nodepiece, tmp_path: Path
 ) -> None:
-    ran = nodepiece("train", own_graph(tmp_path), "-o", "run")
+    nothing = ("--set", "evaluation.held_out_share=0")
+    ran = nodepiece("train", own_graph(tmp_path), "-o", "run", *nothing)
 
     assert ran.status == 2
     assert "no validation facts" in ran.err

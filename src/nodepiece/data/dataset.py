@@ -1,7 +1,7 @@
 """A graph to train on and facts to evaluate on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class Dataset:
     num_unseen: dict[str, int]  # facts of "valid" and "test" left out: they name what train lacks
     num_repeated: int = 0  # facts left out because their file states them twice
     num_literals: int = 0  # facts left out because their object is no node
+    num_held_out: dict[str, int] = field(default_factory=dict)  # facts of train moved to splits
     layout: str = ""  # how the training file was read, in words: its format, the columns taken
     negatives: Callable[[str], GivenNegatives] | None = None
     """Reads what the facts of "valid" or "test" are ranked against, where the dataset says so."""

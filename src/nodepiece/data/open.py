@@ -29,6 +29,8 @@ from nodepiece.data.ogb import (
 )
 from nodepiece.data.out_of_sample import EVALUATION_SPLITS, OutOfSampleDataset, read_out_of_sample
 from nodepiece.data.out_of_sample_split import split_out_of_sample
+from nodepiece.data.random_split import AS_WRITTEN
+from nodepiece.data.random_split import MARKER as RANDOM_SPLIT
 from nodepiece.data.read import dataset_name, read_dataset, read_graph_with_report
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
@@ -50,7 +52,8 @@ def open_dataset(
         return data
     if is_path(source, data):
         if not is_ogb_folder(Path(source)):
-            return read_dataset(source, options=options)
+            is_own = (Path(source) / RANDOM_SPLIT).is_file()
+            return read_dataset(source, options=AS_WRITTEN if is_own else options)
         refuse_options(source, options)
         return read_ogb_dataset(dataset_name(source), ogb_files(Path(source)))
     check_known(source)

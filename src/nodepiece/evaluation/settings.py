@@ -18,6 +18,9 @@ class EvaluationSettings:
     validation_facts: int = 0  # facts of the validation split ranked while training; 0: all
     num_negatives: int = 50  # inductive: nodes drawn for each fact and side
     num_draws: int = 10  # inductive: how often they are drawn; the mean is reported
+    held_out_share: float = (
+        0.05  # of train, for validation (and test) that a dataset lacks; 0: none
+    )
     # inductive: "refuse", "drop" their facts, or give them the "mean" vector
     unseen_relations: str = "refuse"
     direct_relations: bool = False  # relation prediction: leave inverses out of the candidates
@@ -32,6 +35,10 @@ class EvaluationSettings:
             raise InputError(
                 "evaluation.num_negatives and num_draws must be at least 1, got "
                 f"{self.num_negatives}, {self.num_draws}"
+            )
+        if not 0 <= self.held_out_share < 0.5:
+            raise InputError(
+                f"evaluation.held_out_share must be in [0, 0.5), got {self.held_out_share}"
             )
         if self.unseen_relations not in UNSEEN_RELATIONS:
             raise InputError(

@@ -15,6 +15,7 @@ import torch
 
 from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.data.open import DataSource, open_dataset, open_negatives
+from nodepiece.data.random_split import hold_out_lacking
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.path_scorers import is_on
 from nodepiece.errors import InputError
@@ -43,9 +44,8 @@ class LinkPrediction:
 
     @classmethod
     def open(cls, experiment: Experiment, data: DataSource) -> Self:
-        return cls(
-            experiment, open_dataset(experiment.dataset, data=data, options=experiment.reading)
-        )
+        dataset = open_dataset(experiment.dataset, data=data, options=experiment.reading)
+        return cls(experiment, with_validation(experiment, dataset))
 
     @classmethod
     def read(cls, experiment: Experiment, folder: Path) -> Self:
@@ -130,6 +130,7 @@ class LinkPrediction:
     def remarks(self) -> dict[str, Any]:
         return {
             "unseen": self.dataset.num_unseen,
+            "held_out": self.dataset.num_held_out,
             "candidates": self.experiment.evaluation.candidates,
         }
 
@@ -147,15 +148,29 @@ def describe_dataset(dataset: Dataset) -> str:
         )
         if number
     ]
+    if held_out := [f"{n:,} for {split}" for split, n in dataset.num_held_out.items()]:
+        left_out.append(f"held out at random, as there were none: {' and '.join(held_out)}")
     layout = [f"read as {dataset.layout}"] if dataset.layout else []
     facts = "; ".join([", ".join(sizes), *left_out, *layout])
     return f"{dataset.name}: {dataset.train.num_nodes:,} nodes, {facts}"
 
 
+def with_validation(experiment: Experiment, dataset: Dataset) -> Dataset:
+    """The dataset; if it has no facts to validate on, some of train are held out, by the seed.
+
+    Where there are no test facts either, as many are held out for them.
+    """
+    share = experiment.evaluation.held_out_share
+    if not (experiment.training.validate_every and share) or len(dataset.valid):
+        return dataset
+    return hold_out_lacking(dataset, share, rng=np.random.default_rng(experiment.seed))
+
+
 def check_validation(experiment: Experiment, dataset: Dataset) -> None:
     if experiment.training.validate_every and not len(dataset.valid):
+        others = ", and to hold some out would lose nodes" if dataset.num_held_out else ""
         raise InputError(
-            f"dataset {dataset.name} has no validation facts; add some, or set "
+            f"dataset {dataset.name} has no validation facts{others}; add some, or set "
             "training.validate_every = 0 to train without (and training.patience = 0)"
         )
 
@@ -220,7 +235,7 @@ LINK_PREDICTION = TaskRecord(
         *("tokenizer", "encoder", "graph", "decoder", "walks", "propagation"),
         *("training", "one_vs_all", "sampled"),
         *RANKING,
-        "evaluation.candidates",
+        *("evaluation.candidates", "evaluation.held_out_share"),
     ),
     metrics=RANK_METRICS,
 )
@@ -233,6 +248,6 @@ RELATION_PREDICTION = replace(
         *("tokenizer", "encoder", "graph", "decoder"),
         *("training", "one_vs_all", "sampled"),
         *RANKING,
-        "evaluation.direct_relations",
+        *("evaluation.direct_relations", "evaluation.held_out_share"),
     ),
 )
