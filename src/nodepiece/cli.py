@@ -21,6 +21,7 @@ from nodepiece.commands.console import err, interrupts, out
 from nodepiece.commands.convert import convert
 from nodepiece.commands.datasets import datasets
 from nodepiece.commands.demo import demo
+from nodepiece.commands.discover import discover
 from nodepiece.commands.embed import embed
 from nodepiece.commands.evaluate import evaluate
 from nodepiece.commands.experiments import experiments
@@ -82,6 +83,7 @@ add_command(train, example="nodepiece train countries -o run --set training.epoc
 add_command(evaluate, example="nodepiece evaluate run --per-relation")
 add_command(predict, example='nodepiece predict run --head Kenya --relation "has language"')
 add_command(score, example="nodepiece score run triples.tsv -o scores.parquet")
+add_command(discover, example="nodepiece discover run --top 1000 -o missing.parquet")
 add_command(convert, example="nodepiece convert graph.tsv -o folder --held-out 1000")
 add_command(embed, example="nodepiece embed run -o vectors.parquet --facts new.tsv")
 add_command(update, example="nodepiece update run --add new.tsv --remove old.tsv")

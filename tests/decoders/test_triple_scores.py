@@ -230,3 +230,18 @@ def test_scores_agree_with_pykeen(name: str) -> None:
     expected = judges[name](*theirs).squeeze()
 
     torch.testing.assert_close(decoder.score(head, relation, tail), expected)
+
+
+@pytest.mark.parametrize("name", [name for name, each in DECODERS.items() if each.tail_query])
+def test_the_query_of_a_tail_gives_the_score_as_a_product_or_a_distance(name: str) -> None:
+    decoder = DECODERS[name]
+    generator = torch.Generator().manual_seed(0)
+    head, relation, nodes = (
+        torch.randn(num, 8, generator=generator, dtype=torch.float64) for num in (5, 5, 7)
+    )
+
+    assert decoder.tail_query is not None
+    query = decoder.tail_query(head, relation)
+    found = -torch.cdist(query, nodes) if decoder.is_distance else query @ nodes.T
+
+    torch.testing.assert_close(found, decoder.score_all_tails(head, relation, nodes))

@@ -48,6 +48,9 @@ class Decoder:
     is_complex: bool = False  # whether vectors are complex numbers, real halves first
     relation_start: Literal["xavier", "phases"] = "xavier"  # phases: rotations by uniform angles
     make_weights: MakeWeights | None = None  # None: a formula without weights
+    # head, relation -> a vector (..., dim) whose product with the tail is the score, or whose
+    # negative distance (L2) to it, if `is_distance`; None: the score is neither
+    tail_query: Score | None = None
 
     def relation_dim(self, dim: int) -> int:
         """The size of a relation vector where nodes have `dim` numbers."""
@@ -64,6 +67,7 @@ class Decoder:
             score=partial(self.score, weights),
             score_all_tails=partial(self.score_all_tails, weights),
             score_all_relations=partial(self.score_all_relations, weights),
+            tail_query=None if self.tail_query is None else partial(self.tail_query, weights),
         )
 
     def __reduce__(self) -> tuple[Any, ...] | str:
@@ -72,6 +76,15 @@ class Decoder:
             if decoder is self:
                 return decoder_named, (name,)
         return super().__reduce_ex__(2)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorScores:
+    """All that scores are computed from, where they are those of a decoder alone."""
+
+    nodes: Tensor  # (num_nodes, dim)
+    relations: Tensor  # (num_relations, relation_dim), inverses included
+    decoder: Decoder  # with `tail_query`
 
 
 def transe(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
@@ -212,6 +225,7 @@ DECODERS: dict[str, Decoder] = {
         lambda head, relation, nodes: negative_distances(head + relation, nodes),
         lambda head, tail, relations: negative_distances(tail - head, relations),
         is_distance=True,
+        tail_query=lambda head, relation: head + relation,
     ),
     "transe-l1": Decoder(
         transe_l1,
@@ -224,6 +238,7 @@ DECODERS: dict[str, Decoder] = {
         lambda head, relation, nodes: (head * relation) @ nodes.T,
         lambda head, tail, relations: (head * tail) @ relations.T,
         is_distance=False,
+        tail_query=lambda head, relation: head * relation,
     ),
     "complex": Decoder(
         complex_product,
@@ -232,6 +247,7 @@ DECODERS: dict[str, Decoder] = {
         is_distance=False,
         num_parts=2,
         is_complex=True,
+        tail_query=multiply,
     ),
     "rotate": Decoder(
         rotate,
@@ -243,6 +259,7 @@ DECODERS: dict[str, Decoder] = {
         num_parts=2,
         is_complex=True,
         relation_start="phases",
+        tail_query=lambda head, relation: multiply(head, to_unit_modulus(relation)),
     ),
     "rotate-and-scale": Decoder(
         rotate_and_scale,
@@ -252,6 +269,7 @@ DECODERS: dict[str, Decoder] = {
         num_parts=2,
         is_complex=True,
         relation_start="phases",
+        tail_query=multiply,
     ),
     "rotate-moduli": Decoder(
         rotate_moduli,
@@ -275,5 +293,6 @@ DECODERS: dict[str, Decoder] = {
         lambda head, tail, relations: _autosf_relation_query(head, tail) @ relations.T,
         is_distance=False,
         num_parts=4,
+        tail_query=_autosf_tail_query,
     ),
 }

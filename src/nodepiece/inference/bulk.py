@@ -14,6 +14,7 @@ from torch import Tensor
 from nodepiece.data.column_names import ROLES
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.query_rows import NumberedParts
+from nodepiece.decoders.triple_scores import VectorScores
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress, expand_runs, query_batches
 from nodepiece.evaluation.top_scores import TopScores, top_scores
@@ -56,6 +57,9 @@ class Scoring(Protocol):
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         """Scores of all relations and inverses: (batch,) ids twice -> (batch, num_relations)."""
+
+    def vector_scores(self) -> VectorScores | None:
+        """What scores are computed from; None: they are no products or distances of vectors."""
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from nodepiece.inference.bulk import (
     Scoring,
     answer_in_batches,
 )
+from nodepiece.inference.discover import DiscoverSettings, discover_facts
 from nodepiece.inference.forked import refuse_after_fork
-from nodepiece.inference.opened_run import Prediction, Run
+from nodepiece.inference.opened_run import Prediction, Run, node_list
 from nodepiece.inference.queries import Refused
 from nodepiece.inference.score_facts import score_in_batches, score_schema
 
@@ -162,6 +163,34 @@ class FactRun(Run):
             calibrated=self.calibrated,
             progress=progress,
         )
+
+    def discover(
+        self,
+        *,
+        top: int = 1000,
+        relations: Sequence[str] | None = None,
+        heads: Sequence[str] | None = None,
+        tails: Sequence[str] | None = None,
+        per_node: int | None = None,
+        min_score: float = -np.inf,
+        min_probability: float = 0.0,
+        any_candidate: bool = False,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        refuse_after_fork()
+        settings = DiscoverSettings(
+            top,
+            None if relations is None else node_list(relations),
+            None if heads is None else node_list(heads),
+            None if tails is None else node_list(tails),
+            per_node,
+            min_score,
+            min_probability,
+            any_candidate,
+            self.experiment.evaluation.memory_budget,
+            self.calibrated,
+        )
+        return discover_facts(self.snapshot, settings, progress=progress)
 
     @property
     def calibrated(self) -> Calibrated | None:

@@ -14,6 +14,7 @@ from nodepiece.data.any_graph import with_names
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import by_relations_of
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
+from nodepiece.decoders.triple_scores import VectorScores
 from nodepiece.errors import InputError
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.arrays import FloatArray
@@ -72,6 +73,13 @@ class EncodedSnapshot:
         with torch.no_grad():
             scores = self.model.score_all_relations(heads.to(device), tails.to(device), graph)
         return scores[:, self.relation_rows]
+
+    def vector_scores(self) -> VectorScores | None:
+        """What scores are computed from; None: they are no products or distances of vectors."""
+        graph = self.encoded
+        if self.model.scorers or graph.decoder.tail_query is None:
+            return None
+        return VectorScores(graph.nodes, graph.relations[self.relation_rows], graph.decoder)
 
     def scores(self, query: Query) -> FloatArray:
         score_all = self.score_relations if query.is_relation_query else self.score_tails

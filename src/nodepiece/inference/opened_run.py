@@ -28,6 +28,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 INTERNAL = {  # attributes of runs that other modules use, and users do not
     *("address", "encoded", "evaluator", "is_present", "is_up_to_date", "node_vectors", "opened"),
     *("patched", "put_on", "snapshot", "snapshot_on_disk", "task", "updates"),
+    *("answer_many", "answer_settings", "calibrated", "no_facts", "score_many"),
 }
 
 
@@ -179,6 +180,32 @@ class Run:
         tail, given the other two), `tail_rank` and `head_rank` (among all nodes without other known
         answers, ties counted half, as in `evaluate`) and `known`. `skip_unknown` leaves out facts
         that name unknown nodes or relations.
+        """
+        raise InputError(self.no_facts())
+
+    def discover(
+        self,
+        *,
+        top: int = 1000,
+        relations: Sequence[str] | None = None,
+        heads: Sequence[str] | None = None,
+        tails: Sequence[str] | None = None,
+        per_node: int | None = None,
+        min_score: float = -np.inf,
+        min_probability: float = 0.0,
+        any_candidate: bool = False,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """The likeliest missing facts of the whole graph, best first, as an Arrow table.
+
+        The columns are `head`, `relation`, `tail`, `score`, `rank`, and `probability` where the run
+        has a calibration. The search is exact. A fact may have any relation, or one of `relations`;
+        its head is one of `heads`, and a node that the graph has as a head of the relation, unless
+        `any_candidate`; likewise its tail. `per_node`: a node occurs in at most so many facts,
+        those of highest score. `progress` gets the numbers of relations searched and of all.
+
+        The score is that of the tail, given head and relation. Scores of different queries compare
+        as well as training made them comparable; probabilities, where there are some, do.
         """
         raise InputError(self.no_facts())
 

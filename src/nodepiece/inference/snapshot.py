@@ -10,6 +10,7 @@ from torch import Tensor
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.path_scorers import PathGraph
+from nodepiece.decoders.triple_scores import VectorScores
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import with_inverses
@@ -141,6 +142,13 @@ class Snapshot:
         with torch.no_grad():
             head, tail = self.patched.rows(heads.cpu()), self.patched.rows(tails.cpu())
             return self.model.decoder.score_all_relations(head, tail, self.model.relation_vectors())
+
+    def vector_scores(self) -> VectorScores | None:
+        """What scores are computed from; None: they are no products or distances of vectors."""
+        decoder = self.model.decoder
+        if self.model.scorers or decoder.tail_query is None:
+            return None
+        return VectorScores(self.patched.whole, self.model.relation_vectors(), decoder)
 
     def scores(self, query: Query) -> FloatArray:
         """Scores of all nodes, or of all relations and inverses; the caller may change them."""

@@ -1,0 +1,146 @@
+"""nodepiece discover: the likeliest missing facts of a graph."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from nodepiece.commands.bulk import check_output_file, write_rows
+from nodepiece.commands.console import count, err, out
+from nodepiece.commands.evaluate import RunArgument
+from nodepiece.commands.graphs import (
+    ColumnsOption,
+    DelimiterOption,
+    FormatOption,
+    HeaderOption,
+    read_options,
+)
+from nodepiece.commands.new_facts import (
+    FactsOption,
+    OtherGraphOption,
+    UnseenRelationsOption,
+    read_facts,
+    read_names,
+)
+from nodepiece.commands.progress import counted
+from nodepiece.commands.train import DeviceOption
+from nodepiece.errors import InputError
+
+FEW = 20  # facts that are printed where no file is given
+
+
+def discover(
+    run: RunArgument,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "--top", min=1, metavar="N", help="How many facts; 1000 in a file, 20 printed."
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="The file to write: .parquet, .csv, .tsv or .jsonl; or - for JSON lines on "
+            "standard output.",
+        ),
+    ] = None,
+    relation: Annotated[
+        list[str] | None,
+        typer.Option("--relation", metavar="NAME", help="Only this relation; may be repeated."),
+    ] = None,
+    heads: Annotated[
+        Path | None,
+        typer.Option("--heads", metavar="FILE", help="Only these heads: a file, one name a line."),
+    ] = None,
+    tails: Annotated[
+        Path | None,
+        typer.Option("--tails", metavar="FILE", help="Only these tails: a file, one name a line."),
+    ] = None,
+    per_node: Annotated[
+        int | None,
+        typer.Option(
+            "--per-node", min=1, metavar="N", help="At most so many facts with the same node."
+        ),
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option("--min-score", metavar="S", help="No facts of lower scores.")
+    ] = None,
+    min_probability: Annotated[
+        float,
+        typer.Option(
+            "--min-probability",
+            metavar="P",
+            help="No facts of lower probability (runs with calibrated probabilities).",
+        ),
+    ] = 0.0,
+    any_candidate: Annotated[
+        bool,
+        typer.Option(
+            "--any-candidate",
+            help="Also nodes that the graph does not have at that end of the relation.",
+        ),
+    ] = False,
+    graph: OtherGraphOption = None,
+    unseen_relations: UnseenRelationsOption = "refuse",
+    facts: FactsOption = None,
+    device: DeviceOption = None,
+    delimiter: DelimiterOption = None,
+    header: HeaderOption = None,
+    columns: ColumnsOption = None,
+    format: FormatOption = None,
+) -> None:
+    """Find the likeliest missing facts of the whole graph, or of some relations or nodes.
+
+    Known facts are left out, and so are nodes that no known fact has at that end of the relation,
+    unless --any-candidate is given. The search is exact. The score of a fact is that of its tail,
+    given head and relation; scores of different relations compare as well as training made them
+    comparable. Where the run has calibrated probabilities, facts come by probability.
+    """
+    from nodepiece.inference.run import load
+    from nodepiece.tasks.train import choose_device
+
+    if output is not None:
+        check_output_file(output)
+    options = read_options(delimiter, header, columns, format)
+    chosen = [None if path is None else read_names(path) for path in (heads, tails)]
+    opened = load(run, device=choose_device(device))
+    if graph is not None:
+        opened = opened.on_graph(read_facts(graph, options), unseen_relations=unseen_relations)
+    if facts is not None:
+        opened = opened.with_facts(read_facts(facts, options))
+    with counted("searching", "relations") as advance:
+        found = opened.discover(
+            top=top or (1000 if output else FEW),
+            relations=relation,
+            heads=chosen[0],
+            tails=chosen[1],
+            per_node=per_node,
+            min_score=-math.inf if min_score is None else min_score,
+            min_probability=min_probability,
+            any_candidate=any_candidate,
+            progress=advance,
+        )
+    if not len(found):
+        raise InputError("there is no missing fact of that kind; lift some of the limits")
+    if output is not None:
+        write_rows(output, found.schema, [found])
+        if output != "-":
+            err.print(f"wrote {output}: {count(len(found), 'fact')}", soft_wrap=True)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", justify="right")
+    for name in ("head", "relation", "tail"):
+        table.add_column(name, overflow="fold")
+    numbers = [name for name in ("score", "probability") if name in found.column_names]
+    for name in numbers:
+        table.add_column(name, justify="right")
+    for row in found.to_pylist():
+        cells = [str(row["rank"]), row["head"], row["relation"], row["tail"]]
+        table.add_row(*cells, *(f"{row[name]:.3f}" for name in numbers))
+    out.print(table)

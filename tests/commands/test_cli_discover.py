@@ -1,0 +1,69 @@
+"""nodepiece discover: missing facts printed, or written to a file."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from tests.golden.write import STORED_RUNS
+
+import nodepiece as library
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.commands.conftest import Nodepiece
+
+
+def test_facts_are_written_to_a_file(nodepiece: Nodepiece, trained: Path, tmp_path: Path) -> None:
+    output = tmp_path / "missing.parquet"
+
+    ran = nodepiece("discover", trained, "--top", 50, "-o", output)
+
+    assert ran.status == 0 and f"wrote {output}: 50 facts" in ran.err
+    assert pq.read_table(output).equals(library.load(trained).discover(top=50))
+
+
+def test_a_few_facts_are_printed(nodepiece: Nodepiece, trained: Path) -> None:
+    ran = nodepiece("discover", trained, "--top", 3, "--relation", "has language")
+
+    assert ran.status == 0
+    assert [line.split()[0] for line in ran.out.splitlines() if line.strip()][-3:] == list("123")
+    assert "has language" in ran.out
+
+
+def test_limits_of_nodes_are_files(nodepiece: Nodepiece, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "heads.txt").write_text("Kenya\nUganda\n")
+    (tmp_path / "tails.txt").write_text("Spanish\nFrench\n")
+
+    ran = nodepiece(
+        *("discover", trained, "--relation", "has language", "-o", "-"),
+        *("--heads", tmp_path / "heads.txt", "--tails", tmp_path / "tails.txt"),
+    )
+
+    found = {(row["head"], row["tail"]) for row in map(json.loads, ran.out.splitlines())}
+    assert found == {(h, t) for h in ("Kenya", "Uganda") for t in ("Spanish", "French")}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--relation", "has langage"], "unknown relation 'has langage'; did you mean"),
+        (["--min-score", "1e9"], "there is no missing fact of that kind; lift some of the limits"),
+        (["-o", "missing.txt"], "cannot write missing.txt"),
+    ],
+)
+def test_wrong_limits_are_refused(
+    nodepiece: Nodepiece, trained: Path, options: list[str], sentence: str
+) -> None:
+    ran = nodepiece("discover", trained, *options)
+
+    assert ran.status == 2 and ran.out == "" and sentence in ran.err
+
+
+def test_a_run_of_node_classification_has_no_missing_facts(nodepiece: Nodepiece) -> None:
+    ran = nodepiece("discover", STORED_RUNS / "classes")
+
+    assert ran.status == 2 and "it predicts no facts; ask for the classes of a node" in ran.err
