@@ -1,11 +1,14 @@
 """Scores by propagation: what they may depend on, and that they can be learned."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import torch
 from benchmarks.propagation import Batch, Queries, batch_loss, hidden_together
 
 from nodepiece.decoders.propagation import Propagation, PropagationSettings
+from nodepiece.encoders import message_moments_cpu
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
@@ -50,6 +53,21 @@ def test_queries_of_a_batch_do_not_touch_each_other() -> None:
     together = model.score_tails(heads, relations, edges, mask)
     alone = [model.score_tails(heads[[i]], relations[[i]], edges, mask) for i in range(3)]
     torch.testing.assert_close(together, torch.cat(alone))
+
+
+def test_kernels_and_plain_pytorch_give_the_same_scores_and_gradients() -> None:
+    model, edges = model_of(3), edges_of(BOTH_WAYS)
+    heads, relations = torch.tensor([0, 3, 1]), torch.tensor([0, 1, 2])
+    mask = torch.tensor([1.0, 1, 0, 1, 1, 1])[edges.order]
+
+    def result() -> list[torch.Tensor]:
+        scores = model.score_tails(heads, relations, edges, mask)
+        slope = torch.arange(scores.numel()).cos().view_as(scores)
+        return [scores, *torch.autograd.grad((scores * slope).sum(), list(model.parameters()))]
+
+    fast = result()
+    with patch.object(message_moments_cpu, "has_kernel", lambda *values: False):
+        torch.testing.assert_close(fast, result(), rtol=1e-4, atol=1e-5)
 
 
 def test_settings_out_of_range_are_refused() -> None:

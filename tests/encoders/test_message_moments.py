@@ -1,5 +1,9 @@
 """Moments of messages, against a loop over the edges of random graphs."""
 
+from contextlib import AbstractContextManager
+from unittest.mock import patch
+
+import numba
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,6 +13,7 @@ from torch import Tensor
 
 from nodepiece.encoders import edge_index as edge_index_module
 from nodepiece.encoders import message_moments as module
+from nodepiece.encoders import message_moments_cpu
 from nodepiece.encoders.bag_sum import HAS_TRITON
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.message_moments import SMALLEST_VARIANCE, message_moments
@@ -29,12 +34,12 @@ random_edges = st.lists(
 
 
 def random_inputs(
-    seed: int, dtype: torch.dtype, num_edges: int
+    seed: int, dtype: torch.dtype, num_edges: int, dim: int = DIM
 ) -> tuple[list[Tensor], Tensor, Tensor]:
     """States, relations and the boundary; heads; an edge mask."""
     generator = torch.Generator().manual_seed(seed)
     rows = (NUM_NODES, NUM_RELATIONS)
-    shapes = [(count, NUM_QUERIES, DIM) for count in rows] + [(NUM_QUERIES, DIM)]
+    shapes = [(count, NUM_QUERIES, dim) for count in rows] + [(NUM_QUERIES, dim)]
     values = [torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes]
     heads = torch.randint(NUM_NODES, (NUM_QUERIES,), generator=generator)
     return values, heads, (torch.rand(num_edges, generator=generator) > 0.3).float()
@@ -60,12 +65,13 @@ def slow_moments(values: list[Tensor], heads: Tensor, edge_mask: Tensor, edges: 
     return torch.stack(rows)
 
 
-@few
-@given(random_edges, st.integers(0, 99))
-def test_moments_and_their_gradients_are_those_of_a_loop_over_edges(
-    edges: Tensor, seed: int
-) -> None:
-    values, heads, mask = random_inputs(seed, torch.float64, len(edges))
+def without_kernels() -> AbstractContextManager[object]:
+    """The code in plain PyTorch, which also serves types that the kernels for CPUs lack."""
+    return patch.object(message_moments_cpu, "has_kernel", lambda *values: False)
+
+
+def assert_those_of_a_loop(edges: Tensor, seed: int, dim: int) -> None:
+    values, heads, mask = random_inputs(seed, torch.float64, len(edges), dim)
     for value in values:
         value.requires_grad_()
     ordered = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS, "target")
@@ -78,6 +84,93 @@ def test_moments_and_their_gradients_are_those_of_a_loop_over_edges(
         torch.autograd.grad((found * slope).sum(), values, allow_unused=True),
         torch.autograd.grad((expected * slope).sum(), values, materialize_grads=True),
     )
+
+
+@few
+@given(random_edges, st.integers(0, 99), st.sampled_from([DIM, 48]))
+def test_moments_and_their_gradients_are_those_of_a_loop_over_edges(
+    edges: Tensor, seed: int, dim: int
+) -> None:
+    assert_those_of_a_loop(edges, seed, dim)
+
+
+@few
+@given(random_edges, st.integers(0, 99))
+def test_moments_in_plain_pytorch_are_those_of_a_loop_over_edges(edges: Tensor, seed: int) -> None:
+    with without_kernels():
+        assert_those_of_a_loop(edges, seed, DIM)
+
+
+def many_edges(num_edges: int) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    limits = (NUM_NODES, NUM_RELATIONS, NUM_NODES)
+    return torch.stack([torch.randint(n, (num_edges,), generator=generator) for n in limits], dim=1)
+
+
+def test_float32_and_plain_pytorch_agree_but_for_rounding() -> None:
+    ordered = EdgeIndex(many_edges(900), NUM_NODES, NUM_RELATIONS, "target")
+    values, heads, mask = random_inputs(2, torch.float32, 900, 32)
+    for value in values:
+        value.requires_grad_()
+    states, relations, boundary = values
+    slope = torch.randn(NUM_NODES, NUM_QUERIES, 5, 32, generator=torch.Generator().manual_seed(1))
+
+    def result() -> list[Tensor]:
+        found = message_moments(states, relations, boundary, heads, mask, ordered)
+        return [found, *torch.autograd.grad((found * slope).sum(), values)]
+
+    fast = result()
+    with without_kernels():
+        torch.testing.assert_close(fast, result(), rtol=1e-4, atol=1e-4)
+
+
+def test_any_number_of_threads_gives_the_same_bits() -> None:
+    ordered = EdgeIndex(many_edges(300), NUM_NODES, NUM_RELATIONS, "target")
+    values, heads, mask = random_inputs(2, torch.float32, 300, 32)
+    for value in values:
+        value.requires_grad_()
+    states, relations, boundary = values
+    generator = torch.Generator().manual_seed(1)
+    parts = torch.randn(NUM_NODES, NUM_QUERIES, 3, 32, generator=generator).requires_grad_()
+    vectors = torch.randn(3, 32, generator=generator).requires_grad_()
+    scalers = torch.rand(NUM_NODES, 3, generator=generator)
+    before, results = numba.get_num_threads(), []
+    for threads in (1, before):
+        numba.set_num_threads(threads)
+        try:
+            found = message_moments(states, relations, boundary, heads, mask, ordered)
+            updated = scaled_update(parts, scalers, states, *vectors)
+            total = found.square().sum() + updated.square().sum()
+            gradients = torch.autograd.grad(total, [*values, parts, vectors])
+        finally:
+            numba.set_num_threads(before)
+        results.append([found, updated, *gradients])
+    for one, other in zip(results[0], results[-1], strict=True):
+        assert torch.equal(one, other)
+
+
+def test_bfloat16_sums_the_messages_of_a_large_degree_in_float32() -> None:
+    num_edges = 1000  # bfloat16 has 8 bits: a sum of ones in it would stop at 256
+    edges = torch.tensor([[1, 0, 0]]).expand(num_edges, 3)
+    ordered, one = EdgeIndex(edges, 2, 1, "target"), torch.ones(1, 1, 1).bfloat16()
+    states = torch.tensor([[[2.0]], [[0.0]]]).bfloat16().requires_grad_()
+    mask, head = torch.ones(num_edges), torch.tensor([0])
+    found = message_moments(states, one, one[0], head, mask, ordered)
+    assert found.dtype == torch.bfloat16
+    assert found[1, 0, 0].item() == pytest.approx(2 * num_edges / (num_edges + 1), rel=2**-8)
+    (gradient,) = torch.autograd.grad(found[1, 0, 0].sum(), states)
+    assert gradient[0].item() == pytest.approx(num_edges / (num_edges + 1), rel=2**-7)
+
+
+def test_an_update_of_bfloat16_states_is_computed_in_float32() -> None:
+    generator = torch.Generator().manual_seed(0)
+    parts, states = (torch.randn(shape, generator=generator) for shape in ((4, 2, 3, 8), (4, 2, 8)))
+    parts, states = parts.bfloat16(), states.bfloat16()
+    scalers, vectors = torch.rand(4, 3, generator=generator), torch.randn(3, 8, generator=generator)
+    found = scaled_update(parts, scalers, states, *vectors)
+    assert found.dtype == torch.bfloat16
+    precise = scaled_update(parts.double(), scalers, states.double(), *vectors.double())
+    assert torch.equal(found, precise.bfloat16())
 
 
 def test_messages_that_tie_for_an_extreme_all_receive_its_gradient() -> None:
@@ -106,9 +199,7 @@ def check_kernels() -> None:
 
     edge_index_module.CHUNK = 8
     scaled_update_cuda.NUM_PROGRAMS, scaled_update_cuda.ROWS_AT_ONCE = 3, 4
-    generator = torch.Generator().manual_seed(0)
-    limits = (NUM_NODES, NUM_RELATIONS, NUM_NODES)
-    edges = torch.stack([torch.randint(n, (60,), generator=generator) for n in limits], dim=1)
+    generator, edges = torch.Generator().manual_seed(0), many_edges(60)
     values, heads, mask = random_inputs(0, torch.float32, len(edges))
     ordered = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS, "target")
     assert len(ordered.chunks[1])
@@ -126,6 +217,11 @@ def check_kernels() -> None:
         for kind in (module, message_moments_cuda)
     ]
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-4)
+    halves = [value.bfloat16() for value in values]
+    moments = [
+        kind.moments(*halves, heads, visible, ordered) for kind in (module, message_moments_cuda)
+    ]
+    torch.testing.assert_close(moments[1], moments[0], rtol=0.02, atol=0.02)
     parts = torch.randn(NUM_NODES, NUM_QUERIES, 3, DIM, generator=generator).requires_grad_()
     scalers = torch.rand(NUM_NODES, 3, generator=generator)
     vectors = torch.randn(3, DIM, generator=generator).requires_grad_()

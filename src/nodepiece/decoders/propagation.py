@@ -91,7 +91,7 @@ class PropagationLayer(nn.Module):
         num_relations = edges.num_relations
         relations = self.relations_for(queries, num_relations).to(dtype)
         moments = message_moments(states, relations, queries, heads, edge_mask, edges)
-        parts = linear(moments.flatten(start_dim=2), self.weight.to(dtype))
+        parts = _linear(moments.flatten(start_dim=2), self.weight.to(dtype))
         parts = parts.view(*states.shape[:2], NUM_SCALERS, -1)
         return scaled_update(parts, scalers, states, self.bias, self.scale, self.shift)
 
@@ -144,9 +144,9 @@ class Propagation(PathScorer):
         states = self.last_states(heads, queries, edges, edge_mask, dtype)
         dim = queries.shape[1]
         by_state, by_query = self.hidden[:, :dim], self.hidden[:, dim:]
-        hidden = linear(states.to(queries.dtype), by_state)
+        hidden = _linear(states.to(queries.dtype), by_state)
         hidden = hidden + linear(queries, by_query, self.hidden_bias)
-        return linear(hidden.relu(), self.output)[..., 0].T
+        return _linear(hidden.relu(), self.output)[..., 0].T
 
     def last_states(
         self,
@@ -159,11 +159,20 @@ class Propagation(PathScorer):
         """(num_nodes, num_queries, dim)."""
         query = torch.arange(len(heads), device=heads.device)
         states = torch.zeros(edges.num_nodes, *queries.shape, dtype=dtype, device=heads.device)
+        if not states.is_cuda:  # the kernels for CPUs have queries first in memory
+            states = states.transpose(0, 1).contiguous().transpose(0, 1)
         states = states.index_put((heads, query), queries.to(dtype))
         scalers = degree_scalers(edge_mask, edges)
         for layer in self.layers:
             states = layer(states, queries, heads, scalers, edge_mask, edges)
         return states
+
+
+def _linear(rows: Tensor, weight: Tensor) -> Tensor:
+    """(num_nodes, num_queries, in) -> (..., out); no copy where queries come first in memory."""
+    if rows.is_contiguous():
+        return linear(rows, weight)
+    return linear(rows.transpose(0, 1), weight).transpose(0, 1)
 
 
 def degree_scalers(edge_mask: Tensor, edges: EdgeIndex) -> Tensor:

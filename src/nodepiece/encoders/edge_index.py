@@ -90,6 +90,11 @@ class EdgeIndex:
         return group_edges(self._column(2), self.num_nodes)
 
     @cached_property
+    def compact_rows(self) -> tuple[Tensor, Tensor]:
+        """The source and the relation of every edge, (num_edges,) int32 each, for CPU kernels."""
+        return self.source.rows.int(), self.relation.rows.int()
+
+    @cached_property
     def directed_target(self) -> EdgeGroups:
         """Edges grouped by direction and target: 2 * num_nodes rows.
 

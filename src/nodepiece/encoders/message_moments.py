@@ -1,12 +1,14 @@
 """Statistics of the messages that reach each node, where a message is source state * relation.
 
 The four statistics of principal neighbourhood aggregation (PNA; Corso et al., 2020): mean, standard
-deviation, maximum and minimum. A CUDA kernel computes all four in one pass over the edges and keeps
-no message. Its backward pass writes the gradient of every message once, and adds these up by source
-and by relation (`edge_products`), so that every sum has a fixed order.
+deviation, maximum and minimum. One kernel for CUDA and one for CPUs compute all four in one pass
+over the edges and keep no message. The backward pass on CUDA writes the gradient of every message
+once, and adds these up by source and by relation (`edge_products`); on a CPU a thread adds them up
+itself for one query. So every sum has a fixed order.
 
 Cost of one pass over E edges of width W (queries * dim), in rows of W numbers: forward 2 E read;
-backward 2 E read and E written for the gradients of messages, then 4 E read to add them up.
+backward on CUDA 2 E read and E written for the gradients of messages, then 4 E read to add them up;
+on a CPU 4 E read and 2 E written.
 """
 
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nodepiece.encoders import message_moments_cpu
 from nodepiece.encoders.bag_sum import has_kernel
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.edge_products import add_products
@@ -49,16 +52,20 @@ class _MessageMoments(torch.autograd.Function):
         edge_mask: Tensor,
         edges: EdgeIndex,
     ) -> Tensor:
-        states, relations = states.contiguous(), relations.contiguous()
         boundary = boundary.to(states.dtype).contiguous()
-        if has_kernel(states, relations):
-            from nodepiece.encoders import message_moments_cuda  # imports Triton
-
-            found, count = message_moments_cuda.moments(
-                states, relations, boundary, heads, edge_mask, edges
+        if message_moments_cpu.has_kernel(states, relations):
+            found, count = message_moments_cpu.moments(
+                states, relations, boundary, heads, edge_mask, edges, SMALLEST_VARIANCE
             )
         else:
-            found, count = moments(states, relations, boundary, heads, edge_mask, edges)
+            states, relations = states.contiguous(), relations.contiguous()
+            if has_kernel(states, relations):
+                from nodepiece.encoders import message_moments_cuda  # imports Triton
+
+                moments_of = message_moments_cuda.moments
+            else:
+                moments_of = moments
+            found, count = moments_of(states, relations, boundary, heads, edge_mask, edges)
         ctx.save_for_backward(states, relations, boundary, heads, edge_mask, found, count)
         ctx.edges = edges
         return found
@@ -67,25 +74,22 @@ class _MessageMoments(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         states, relations, boundary, heads, edge_mask, found, count = ctx.saved_tensors
         edges: EdgeIndex = ctx.edges
-        gradient = gradient.contiguous()
-        if has_kernel(states, relations):
-            from nodepiece.encoders import message_moments_cuda  # imports Triton
-
-            gradients_of = message_moments_cuda.message_gradients
+        if message_moments_cpu.has_kernel(states, relations):
+            constant = variance_of_constants(states.dtype)
+            of_states, of_relations = message_moments_cpu.add_gradients(
+                states, relations, edge_mask, found, count, gradient, edges, constant
+            )
         else:
-            gradients_of = message_gradients
-        of_messages = gradients_of(states, relations, edge_mask, found, count, gradient, edges)
-        each = (of_messages.flatten(start_dim=1), None)
-        through = (relations.flatten(start_dim=1), edges.relation.rows)
-        of_states = add_products(each, through, edges.source.edges).view_as(states)
-        leaving = (states.flatten(start_dim=1), edges.source.rows)
-        of_relations = add_products(each, leaving, edges.relation.edges).view_as(relations)
-        of_states = of_states.to(states.dtype) + gradient[:, :, NUM_MOMENTS]
+            gradient = gradient.contiguous()
+            of_states, of_relations = add_gradients(
+                states, relations, edge_mask, found, count, gradient, edges
+            )
+        of_states = of_states + gradient[:, :, NUM_MOMENTS]
         query = torch.arange(len(heads), device=heads.device)
         of_boundary = _gradient_of(
             boundary, found[heads, query], gradient[heads, query], count[heads, None]
         )
-        return of_states, of_relations.to(relations.dtype), of_boundary, None, None, None
+        return of_states, of_relations, of_boundary, None, None, None
 
 
 def moments(
@@ -100,12 +104,13 @@ def moments(
 
     This version holds all messages in memory at once.
     """
+    precise = torch.promote_types(states.dtype, torch.float32)  # sums in float32 at least
     query = torch.arange(len(heads), device=heads.device)
-    own = torch.zeros_like(states).index_put((heads, query), boundary)
+    own = torch.zeros_like(states).index_put((heads, query), boundary).to(precise)
     visible = edge_mask > 0
     target = edges.target.rows[visible]
-    messages = _messages(states, relations, edges)[visible]
-    count = 1 + torch.bincount(target, minlength=len(states)).to(states.dtype)
+    messages = _messages(states, relations, edges)[visible].to(precise)
+    count = 1 + torch.bincount(target, minlength=len(states)).to(precise)
     number = count[:, None, None]
     mean = own.index_add(0, target, messages) / number
     squares = own.square().index_add(0, target, messages.square()) / number
@@ -113,7 +118,33 @@ def moments(
     where = target[:, None, None].expand_as(messages)
     largest = own.scatter_reduce(0, where, messages, "amax")
     smallest = own.scatter_reduce(0, where, messages, "amin")
-    return torch.stack([mean, deviation, largest, smallest, states], dim=2), count
+    found = torch.stack([mean, deviation, largest, smallest, states.to(precise)], dim=2)
+    return found.to(states.dtype), count
+
+
+def add_gradients(
+    states: Tensor,
+    relations: Tensor,
+    edge_mask: Tensor,
+    found: Tensor,
+    count: Tensor,
+    gradient: Tensor,
+    edges: EdgeIndex,
+) -> tuple[Tensor, Tensor]:
+    """The gradients of states and relations through messages, like these."""
+    if has_kernel(states, relations):
+        from nodepiece.encoders import message_moments_cuda  # imports Triton
+
+        gradients_of = message_moments_cuda.message_gradients
+    else:
+        gradients_of = message_gradients
+    of_messages = gradients_of(states, relations, edge_mask, found, count, gradient, edges)
+    each = (of_messages.flatten(start_dim=1), None)
+    through = (relations.flatten(start_dim=1), edges.relation.rows)
+    of_states = add_products(each, through, edges.source.edges).view_as(states)
+    leaving = (states.flatten(start_dim=1), edges.source.rows)
+    of_relations = add_products(each, leaving, edges.relation.edges).view_as(relations)
+    return of_states.to(states.dtype), of_relations.to(relations.dtype)
 
 
 def message_gradients(
@@ -143,10 +174,13 @@ def _messages(states: Tensor, relations: Tensor, edges: EdgeIndex) -> Tensor:
 
 
 def _gradient_of(messages: Tensor, found: Tensor, gradient: Tensor, count: Tensor) -> Tensor:
-    """messages, count: (..., dim); found, gradient: (..., 5, dim)."""
-    mean, deviation, largest, smallest, _ = found.unbind(dim=-2)
-    of_mean, of_deviation, of_largest, of_smallest, _ = gradient.unbind(dim=-2)
-    is_constant = deviation.square() <= variance_of_constants(deviation.dtype)
+    """messages, count: (..., dim); found, gradient: (..., 5, dim); in float32 at least."""
+    dtype, precise = found.dtype, torch.promote_types(found.dtype, torch.float32)
+    values = messages.to(precise)
+    mean, deviation, largest, smallest, _ = found.to(precise).unbind(dim=-2)
+    of_mean, of_deviation, of_largest, of_smallest, _ = gradient.to(precise).unbind(dim=-2)
+    is_constant = deviation.square() <= variance_of_constants(dtype)
     of_spread = (of_deviation / deviation).masked_fill(is_constant, 0.0)
-    inner = (of_mean + of_spread * (messages - mean)) / count
-    return inner + of_largest * (messages == largest) + of_smallest * (messages == smallest)
+    inner = (of_mean + of_spread * (values - mean)) / count
+    result = inner + of_largest * (values == largest) + of_smallest * (values == smallest)
+    return result.to(dtype)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm
 
+from nodepiece.encoders import message_moments_cpu, scaled_update_cpu
 from nodepiece.encoders.bag_sum import has_kernel
 
 EPSILON = 1e-5
@@ -19,14 +20,18 @@ def scaled_update(
     scale: Tensor,  # (dim,)
     shift: Tensor,  # (dim,)
 ) -> Tensor:
-    """relu(layer_norm(sum over k of scalers_k * parts_k + bias)) + states.
+    """relu(layer_norm(sum over k of scalers_k * parts_k + bias)) + states, like `states`.
 
-    On a GPU one kernel forward and one backward: each row is read and written once.
+    On a GPU and on a CPU one kernel forward and one backward: each row is read and written once.
+    It is computed in float32, also where parts and states are in bfloat16.
     """
-    if has_kernel(parts, states):
+    on_cpu = message_moments_cpu.has_kernel(parts, states, bias, scale, shift)
+    if has_kernel(parts, states) or on_cpu:
         return _ScaledUpdate.apply(parts, scalers, states, bias, scale, shift)  # type: ignore[no-untyped-call]
-    update = (parts * scalers[:, None, :, None].to(parts.dtype)).sum(dim=2) + bias
-    return layer_norm(update, bias.shape, scale, shift, EPSILON).relu() + states
+    precise = torch.promote_types(parts.dtype, torch.float32)
+    update = (parts.to(precise) * scalers[:, None, :, None]).sum(dim=2) + bias
+    update = layer_norm(update, bias.shape, scale, shift, EPSILON).relu() + states
+    return update.to(states.dtype)
 
 
 class _ScaledUpdate(torch.autograd.Function):
@@ -40,6 +45,9 @@ class _ScaledUpdate(torch.autograd.Function):
         scale: Tensor,
         shift: Tensor,
     ) -> Tensor:
+        if not parts.is_cuda:
+            ctx.save_for_backward(parts, scalers, bias, scale, shift)
+            return scaled_update_cpu.forward(parts, scalers, states, bias, scale, shift, EPSILON)
         from nodepiece.encoders import scaled_update_cuda  # imports Triton
 
         parts = parts.contiguous()
@@ -48,9 +56,14 @@ class _ScaledUpdate(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        parts, scalers, bias, scale, shift = ctx.saved_tensors
+        if not parts.is_cuda:
+            of_parts, *of_vectors = scaled_update_cpu.backward(
+                parts, scalers, bias, scale, shift, gradient, EPSILON
+            )
+            return of_parts, None, gradient, *of_vectors
         from nodepiece.encoders import scaled_update_cuda  # imports Triton
 
-        parts, scalers, bias, scale, shift = ctx.saved_tensors
         gradient = gradient.contiguous()
         of_parts, *of_vectors = scaled_update_cuda.backward(
             parts, scalers, bias, scale, shift, gradient
