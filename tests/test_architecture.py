@@ -15,6 +15,7 @@ STAGES = (
     "locks",
     "files",
     "renamed",
+    "compiled",
     "graph",
     "data",
     "tokenizer",

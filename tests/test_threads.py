@@ -63,3 +63,19 @@ def test_no_thread_spins_where_torch_was_imported_first() -> None:
         for imports, start in (("", ""), ("import torch, nodepiece", stop))
     )
     assert sleeping < spinning / 2
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: there is no other number")
+def test_kernels_leave_the_number_of_threads_of_torch_as_it_was() -> None:
+    program = """
+import torch
+from nodepiece.threads import start_kernel_threads
+torch.set_num_threads(1)
+torch.get_num_threads()  # which sets it once more, the first time
+{start}
+import numba
+numba.get_num_threads()
+print(torch.get_num_threads())
+"""
+    assert run(program.format(start="")) != "1"  # what numba does by itself
+    assert run(program.format(start="start_kernel_threads()")) == "1"

@@ -41,6 +41,20 @@ def stop_spinning() -> None:
             is_started.wait()
 
 
+def start_kernel_threads() -> None:
+    """Start the threads of numba without changing the number of PyTorch's threads.
+
+    Otherwise the first kernel sets that number to all cores. Sums of many numbers have other digits
+    then, so that a training that tokenizes would differ from the same one resumed.
+    """
+    import numba
+    import torch
+
+    number = torch.get_num_threads()
+    numba.get_num_threads()  # starts them
+    torch.set_num_threads(number)
+
+
 def _keep_workers(is_started: Event) -> None:
     import torch
 

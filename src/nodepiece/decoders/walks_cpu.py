@@ -9,9 +9,9 @@ from typing import Any
 import numba
 import numpy as np
 import torch
-from numba import njit, prange
 from torch import Tensor
 
+from nodepiece.compiled import njit, prange
 from nodepiece.decoders.walk_graph import WalkGraph
 from nodepiece.graph.arrays import FloatArray, IntArray
 

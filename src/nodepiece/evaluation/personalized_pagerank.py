@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numba import njit, prange
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nodepiece.compiled import njit, prange
 from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nodepiece.compiled import njit, prange
 from nodepiece.graph.arrays import IntArray, LongArray
 
 FloatRows = NDArray[np.float32]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit, prange
 
+from nodepiece.compiled import njit, prange
 from nodepiece.graph.arrays import IntArray, LongArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 

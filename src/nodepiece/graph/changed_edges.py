@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from nodepiece.compiled import njit
 from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.changing_adjacency import ChangingAdjacency, with_room

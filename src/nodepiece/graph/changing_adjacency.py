@@ -1,9 +1,9 @@
 """An adjacency whose edges are added and removed in batches, without a rebuild."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from nodepiece.compiled import njit
 from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray, LongArray, ScalarT
 

@@ -5,7 +5,8 @@ node keeps its sample when other parts of the graph change.
 """
 
 import numpy as np
-from numba import njit
+
+from nodepiece.compiled import njit
 
 
 @njit(cache=True, inline="always")

@@ -1,9 +1,9 @@
 """The k sources nearest to every node, exactly, without a table of all nodes by all sources."""
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from nodepiece.compiled import njit, prange
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray

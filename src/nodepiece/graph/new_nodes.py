@@ -1,8 +1,8 @@
 """The nearest sources of nodes that the graph does not have, from those of their neighbours."""
 
 import numpy as np
-from numba import njit, prange
 
+from nodepiece.compiled import njit, prange
 from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.hashing import mix
 from nodepiece.graph.nearest import UNREACHED, Distances, insert_by_key

@@ -1,8 +1,8 @@
 """PageRank by accelerated power iteration."""
 
 import numpy as np
-from numba import njit, prange
 
+from nodepiece.compiled import njit, prange
 from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import FloatArray
 

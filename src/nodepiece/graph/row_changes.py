@@ -6,8 +6,8 @@ them. At a distance d a row takes from its neighbours' rows what they have at d 
 """
 
 import numpy as np
-from numba import njit
 
+from nodepiece.compiled import njit
 from nodepiece.graph.changed_edges import row_of
 from nodepiece.graph.hashing import mix
 from nodepiece.graph.nearest import UNREACHED, insert_by_key

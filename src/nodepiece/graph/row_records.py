@@ -6,9 +6,9 @@ They are named tuples, which numba knows: a function that makes one longer retur
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from nodepiece.compiled import njit
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, Distances
 

@@ -8,8 +8,8 @@ only, so the order of nodes does not matter.
 """
 
 import numpy as np
-from numba import njit
 
+from nodepiece.compiled import njit
 from nodepiece.graph.changed_edges import row_of
 from nodepiece.graph.nearest import MAX_DISTANCE
 from nodepiece.graph.row_changes import (

@@ -39,7 +39,7 @@ from nodepiece.tasks.run_place import (
 )
 from nodepiece.tasks.task import Model, Task
 from nodepiece.tasks.tokens import make_tokens
-from nodepiece.threads import stop_spinning
+from nodepiece.threads import start_kernel_threads, stop_spinning
 from nodepiece.tokenizer.storage import load_tokens
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.checkpoint import (
@@ -75,6 +75,7 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
     several processes, which must all see the folder, the first one writes.
     """
     stop_spinning()
+    start_kernel_threads()
     check_task(task)
     processes = current_processes()
     with writing_run(options.folder) if processes.is_first else nullcontext():

@@ -1,8 +1,8 @@
 """The relational context of nodes whose edges change."""
 
 import numpy as np
-from numba import njit
 
+from nodepiece.compiled import njit
 from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.changed_edges import ChangedEdges, row_of
 from nodepiece.tokenizer.context import sample_row

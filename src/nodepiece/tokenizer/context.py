@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit, prange
 
+from nodepiece.compiled import njit, prange
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import Adjacency, balanced_chunks, distinct_relations
 from nodepiece.graph.arrays import IntArray, LongArray, read_only

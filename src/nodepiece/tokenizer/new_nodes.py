@@ -1,8 +1,8 @@
 """The tokens of nodes that are not in the graph, from the stored ones of their neighbours."""
 
 import numpy as np
-from numba import njit, prange
 
+from nodepiece.compiled import njit, prange
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.nearest import Distances

@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 
+from nodepiece.compiled import njit, prange
 from nodepiece.graph.arrays import LongArray
 from nodepiece.graph.hashing import mix
 from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable
