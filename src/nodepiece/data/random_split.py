@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
+from nodepiece.compiled import njit
 from nodepiece.data.blocks import ReadOptions
 from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.errors import InputError

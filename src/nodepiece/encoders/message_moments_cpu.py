@@ -7,10 +7,10 @@ messages to their sources and relations, and keeps none. The order of every sum 
 
 import numpy as np
 import torch
-from numba import njit, prange
 from torch import Tensor
 from torch.nn.functional import pad
 
+from nodepiece.compiled import njit, prange
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.lanes import (
     LANES,

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit, prange
 from torch import Tensor
+
+from nodepiece.compiled import njit, prange
 
 NUM_BLOCKS = 64
 SUMS = {"reassoc", "contract"}  # sums over a row may be computed in the lanes of a register
