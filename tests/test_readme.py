@@ -162,3 +162,14 @@ def test_the_example_of_other_libraries_runs(tmp_path: Path) -> None:
         "(2, 64)",
     ]
     assert (tmp_path / "few.csv").read_text().startswith('"node","vector_0",')
+
+
+def test_the_example_of_probabilities_stores_and_evaluates_them(folder: Path) -> None:
+    (example,), (queries,) = blocks("mksh"), blocks("ksh")
+    run("bash", "-e", "-c", queries.splitlines()[0], folder=folder)
+
+    printed = run("bash", "-e", "-c", example, folder=folder)
+
+    assert (folder / "run" / "calibration.json").is_file() and "ECE" in printed
+    assert "probability" in (folder / "probable.csv").read_text().splitlines()[0]
+    assert (folder / "reliability.png").is_file()

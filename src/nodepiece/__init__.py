@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from nodepiece.encoders.parameters import use_generator
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
     from nodepiece.graph.names import Names
+    from nodepiece.inference.calibration import calibrate_run
+    from nodepiece.inference.classify_triples import classify_triples
     from nodepiece.inference.named_vectors import NamedVectors
     from nodepiece.inference.run import Prediction, Run, load, train
     from nodepiece.inference.transformer import NodeVectorizer
@@ -69,6 +71,8 @@ __all__ = [
     "TokenizerSettings",
     "Updated",
     "Vocabulary",
+    "calibrate_run",
+    "classify_triples",
     "describe_tokens",
     "export_tokens",
     "fit_vocabulary",
@@ -113,6 +117,8 @@ _HOMES = {
     "TokenizerSettings": "nodepiece.tokenizer.settings",
     "Updated": "nodepiece.inference.update",
     "Vocabulary": "nodepiece.tokenizer.vocabulary",
+    "calibrate_run": "nodepiece.inference.calibration",
+    "classify_triples": "nodepiece.inference.classify_triples",
     "describe_tokens": "nodepiece.tokenizer.statistics",
     "export_tokens": "nodepiece.tokenizer.export",
     "fit_vocabulary": "nodepiece.tokenizer.vocabulary",

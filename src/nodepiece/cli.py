@@ -17,6 +17,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from nodepiece import __version__
+from nodepiece.commands.calibrate import calibrate
+from nodepiece.commands.classify_triples import classify_triples
 from nodepiece.commands.console import err, interrupts, out
 from nodepiece.commands.convert import convert
 from nodepiece.commands.datasets import datasets
@@ -84,6 +86,8 @@ add_command(evaluate, example="nodepiece evaluate run --per-relation")
 add_command(predict, example='nodepiece predict run --head Kenya --relation "has language"')
 add_command(score, example="nodepiece score run triples.tsv -o scores.parquet")
 add_command(discover, example="nodepiece discover run --top 1000 -o missing.parquet")
+add_command(calibrate, example="nodepiece calibrate run --negatives false.tsv")
+add_command(classify_triples, example="nodepiece classify-triples run --plot reliability.png")
 add_command(convert, example="nodepiece convert graph.tsv -o folder --held-out 1000")
 add_command(embed, example="nodepiece embed run -o vectors.parquet --facts new.tsv")
 add_command(update, example="nodepiece update run --add new.tsv --remove old.tsv")

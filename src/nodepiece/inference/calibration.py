@@ -1,7 +1,112 @@
-"""From scores to probabilities: the calibration that is stored with a run."""
+"""From scores to probabilities: the calibration that is stored with a run.
 
-from nodepiece.graph.arrays import FloatArray, IntArray
+RUN/calibration.json has one calibration of heads and tails, by relation and direction, and one of
+relations, for queries that ask for these. It belongs to the weights of the run.
+"""
+
+import json
+import logging
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nodepiece.errors import InputError
+from nodepiece.evaluation.calibration import LEAST_FACTS, Calibration, calibrate, random_parts
+from nodepiece.files import write_json
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
+from nodepiece.graph.names import Names
+from nodepiece.inference.facts import FactRun, fact_run
+from nodepiece.inference.labelled_facts import (
+    Given,
+    LabelledFacts,
+    drawn_relations,
+    labelled_facts,
+    relation_scores,
+    tail_scores,
+)
+from nodepiece.inference.node_features import FEATURES, node_features
 from nodepiece.inference.opened_run import Run
+
+log = logging.getLogger("nodepiece")
+
+FILE = "calibration.json"
+FORMAT_VERSION = 1
+SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class RunCalibration:
+    """The calibration of a run, and what it was fitted to."""
+
+    of_nodes: Calibration  # groups are relations, then inverses
+    of_relations: Calibration | None  # one group; None: there are too few relations
+    relations: tuple[str, ...]  # names of the groups of `of_nodes`
+    negatives: str  # where the false facts come from, in words
+    num_true: int
+    num_false: int
+    model_hash: str
+
+    def __post_init__(self) -> None:
+        for found, num_groups in ((self.of_nodes, len(self.relations)), (self.of_relations, 1)):
+            if found is not None and (
+                len(found.slopes) != num_groups + 1 or len(found.features) != len(FEATURES)
+            ):
+                raise InputError("it has other relations or features than it names")
+
+    def __repr__(self) -> str:
+        return (
+            f"RunCalibration({self.of_nodes.kind}, from {self.num_true:,} true and "
+            f"{self.num_false:,} false facts, {self.negatives})"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        of_relations = None if self.of_relations is None else self.of_relations.to_json()
+        return {
+            "format_version": FORMAT_VERSION,
+            "model_sha256": self.model_hash,
+            "negatives": self.negatives,
+            "num_true": self.num_true,
+            "num_false": self.num_false,
+            "features": list(FEATURES),
+            "relations": list(self.relations),
+            "of_nodes": self.of_nodes.to_json(),
+            "of_relations": of_relations,
+        }
+
+    @staticmethod
+    def from_json(content: dict[str, Any]) -> "RunCalibration":
+        of_relations = content["of_relations"]
+        return RunCalibration(
+            Calibration.from_json(content["of_nodes"]),
+            None if of_relations is None else Calibration.from_json(of_relations),
+            tuple(content["relations"]),
+            str(content["negatives"]),
+            int(content["num_true"]),
+            int(content["num_false"]),
+            str(content["model_sha256"]),
+        )
+
+    def probabilities(
+        self, run: FactRun, triples: IntArray, scores: FloatArray, *, by_relation: bool = True
+    ) -> FloatArray:
+        """As the function of this name, by this calibration."""
+        snapshot = run.snapshot
+        features = node_features(snapshot, triples[:, 0].astype(np.int64))
+        groups = np.full(len(triples), -1)
+        if by_relation:
+            groups = self._groups(snapshot.dataset.names)[triples[:, 1]]
+            return self.of_nodes.probabilities(scores, groups, features)
+        found = self.of_nodes if self.of_relations is None else self.of_relations
+        return found.probabilities(scores, groups, features)
+
+    def _groups(self, names: Names) -> LongArray:
+        """The group of each relation and inverse of a graph; -1: it has none."""
+        group_of = {name: group for group, name in enumerate(self.relations)}
+        labels = (names.relation(relation) for relation in range(2 * len(names.relations)))
+        return np.array([group_of.get(label, -1) for label in labels], np.int64)
 
 
 def probabilities(
@@ -15,4 +120,108 @@ def probabilities(
     probability. `by_relation=False` uses one calibration for all relations, so that this holds for
     queries for relations too.
     """
-    return None
+    found = stored_calibration(run)
+    if found is None or not isinstance(run, FactRun):
+        return None
+    return found.probabilities(run, triples, scores, by_relation=by_relation)
+
+
+def stored_calibration(run: Run) -> RunCalibration | None:
+    """The calibration in the run folder; None if there is none for these weights."""
+    path = run.folder / FILE
+    try:
+        stamp = path.stat()
+    except OSError:
+        return None
+    found = _read(path, stamp.st_mtime_ns, stamp.st_ino)
+    if found.model_hash != run.opened.files.model_hash:
+        log.warning("%s belongs to other weights and is not used", path)
+        return None
+    return found
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, changed: int, inode: int) -> RunCalibration:
+    """`changed` and `inode` are those of the file, which is read again after a change."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = content["format_version"]
+        if version > FORMAT_VERSION:
+            raise InputError(
+                f"{path} has the format version {version}, which is newer than this nodepiece"
+            )
+        return RunCalibration.from_json(content)
+    except InputError as error:
+        raise InputError(
+            f"{path} cannot be used ({error}); run nodepiece calibrate again"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} is damaged ({type(error).__name__}: {error}); run nodepiece calibrate again"
+        ) from error
+
+
+def calibrate_run(
+    run: Run,
+    *,
+    facts: Given = None,
+    negatives: Given = None,
+    data: Path | None = None,
+    seed: int = SEED,
+) -> RunCalibration:
+    """Fit a calibration to validation facts and false ones, and store it with the run.
+
+    `facts` and `negatives` are anything that `nodepiece.graph` reads. Without them, the validation
+    facts of the run are taken, and the false facts that come verified with the dataset (`data` is
+    searched before the usual places), or else drawn ones. A probability is then that among as many
+    false facts as these.
+    """
+    chosen = fact_run(run)
+    rng = np.random.default_rng(seed)
+    labelled = labelled_facts(chosen, "valid", facts=facts, negatives=negatives, data=data, rng=rng)
+    found = fit(chosen, labelled, rng=rng)
+    write_json(run.folder / FILE, found.to_json())
+    return found
+
+
+def fit(run: FactRun, labelled: LabelledFacts, *, rng: np.random.Generator) -> RunCalibration:
+    """A calibration of heads and tails in both directions, and one of relations."""
+    snapshot = run.snapshot
+    num_relations = snapshot.dataset.train.num_relations
+    direct, is_true = labelled.triples, labelled.is_true
+    inverse = direct[:, ::-1] + np.array([0, num_relations, 0], direct.dtype)
+    both = np.concatenate([direct, inverse])
+    of_nodes = calibrate(
+        tail_scores(snapshot, both),
+        both[:, 1].astype(np.int64),
+        node_features(snapshot, both[:, 0].astype(np.int64)),
+        np.concatenate([is_true, is_true]),
+        num_groups=2 * num_relations,
+        parts=np.tile(random_parts(len(direct), rng=rng), 2),
+    )
+    return RunCalibration(
+        of_nodes,
+        fit_relations(run, direct[is_true], rng=rng),
+        tuple(snapshot.dataset.names.relation(each) for each in range(2 * num_relations)),
+        labelled.negatives,
+        labelled.num_true,
+        labelled.num_false,
+        run.opened.files.model_hash,
+    )
+
+
+def fit_relations(run: FactRun, facts: IntArray, *, rng: np.random.Generator) -> Calibration | None:
+    """A calibration of relations, given head and tail, against drawn ones."""
+    snapshot = run.snapshot
+    false = drawn_relations(snapshot, facts, rng=rng)
+    if len(false) < LEAST_FACTS:
+        return None
+    both = np.concatenate([facts, false])
+    return calibrate(
+        relation_scores(snapshot, both),
+        np.zeros(len(both), np.int64),
+        node_features(snapshot, both[:, 0].astype(np.int64)),
+        np.arange(len(both)) < len(facts),
+        num_groups=1,
+        parts=random_parts(len(both), rng=rng),
+    )

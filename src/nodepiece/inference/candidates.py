@@ -39,6 +39,12 @@ class Candidates:
         return np.concatenate([direct, direct])
 
     @computed_once
+    def num_facts(self) -> NDArray[np.int64]:
+        """(num_nodes,): the facts of each node in the graph, as head or as tail."""
+        ends = self.dataset.train.triples[:, ::2].ravel()
+        return np.bincount(ends, minlength=self.dataset.train.num_nodes)
+
+    @computed_once
     def absent(self) -> IntArray:
         """Removed nodes, ascending."""
         return np.flatnonzero(~self.is_present).astype(np.int32)

@@ -1,0 +1,69 @@
+"""What a node has that says how well a model knows it: facts, and anchors nearby.
+
+A node that arrived after training mostly has few facts, so its answers are calibrated like those of
+trained nodes with as few.
+"""
+
+import numpy as np
+
+from nodepiece.graph.arrays import FloatArray, LongArray
+from nodepiece.inference.bulk import Scoring
+from nodepiece.inference.snapshot import Snapshot, Supposed
+from nodepiece.tokenizer.token_rows import TokenRows
+from nodepiece.tokenizer.tokens import TokenTable
+
+FEATURES = ("log of 1 + facts", "hops to the nearest anchor")
+MOST_HOPS = 6  # also for a node that reaches no anchor
+
+
+def node_features(snapshot: Scoring, nodes: LongArray) -> FloatArray:
+    """FEATURES of some nodes in the current graph: (num_nodes, 2)."""
+    num_facts = snapshot.candidates.num_facts[nodes]
+    return np.stack([np.log1p(num_facts), anchor_hops(snapshot, nodes)], axis=1)
+
+
+def anchor_hops(snapshot: Scoring, nodes: LongArray) -> FloatArray:
+    """Hops to the nearest anchor, MOST_HOPS at most; 0 for all in a model without anchors.
+
+    Of facts that are only assumed, new nodes count, and not what they change for others.
+    """
+    if isinstance(snapshot, Supposed):
+        return supposed_hops(snapshot, nodes)
+    if not isinstance(snapshot, Snapshot):
+        return np.zeros(len(nodes))
+    if snapshot.updates is None:
+        return nearest(snapshot.table, nodes, [])
+    state = snapshot.updates.state
+    return nearest(state.table, nodes, [batch.tokens for batch in state.batches])
+
+
+def nearest(table: TokenTable, nodes: LongArray, changed: list[TokenRows]) -> FloatArray:
+    """The distances in the first column of a token table, some rows of which have changed."""
+    if not table.anchors_per_node or not table.vocabulary.settings.distances:
+        return np.zeros(len(nodes))
+    hops = np.full(len(nodes), -1)
+    is_old = nodes < table.num_nodes
+    hops[is_old] = table.distances[nodes[is_old], 0]
+    for rows in changed:
+        place = np.searchsorted(rows.nodes, nodes).clip(max=max(0, len(rows.nodes) - 1))
+        if len(rows.nodes):
+            is_here = rows.nodes[place] == nodes
+            hops[is_here] = rows.distances[place[is_here], 0]
+    return np.where(hops < 0, MOST_HOPS, hops.clip(max=MOST_HOPS)).astype(np.float64)
+
+
+def supposed_hops(snapshot: Supposed, nodes: LongArray) -> FloatArray:
+    """A new node is one hop farther than the nearest of its neighbours."""
+    base, num_old = snapshot.base, snapshot.base.dataset.num_nodes
+    hops = np.full(len(nodes), float(MOST_HOPS))
+    is_old = nodes < num_old
+    hops[is_old] = anchor_hops(base, nodes[is_old])
+    heads, _, tails = snapshot.change.batch.added.T.astype(np.int64)
+    for place in np.flatnonzero(~is_old).tolist():
+        node = nodes[place]
+        neighbours = np.concatenate([tails[heads == node], heads[tails == node]])
+        known = neighbours[neighbours < num_old]
+        if len(known):
+            hops[place] = min(MOST_HOPS, 1 + anchor_hops(base, known).min())
+    has_anchors = base.table.anchors_per_node and base.table.vocabulary.settings.distances
+    return hops if has_anchors else np.zeros(len(nodes))
