@@ -102,8 +102,9 @@ def test_the_examples_of_many_answers_write_what_they_name(folder: Path) -> None
     assert ['"asked": "tail"' in line for line in printed] == [True, False, False]
     assert len((folder / "scores.csv").read_text().splitlines()) > 100
     assert (folder / "answers.parquet").is_file()
-    scores, number = lines(run(sys.executable, "-c", program, folder=folder))
+    scores, number, near = lines(run(sys.executable, "-c", program, folder=folder))
     assert "'known': True" in scores and 0 < int(number) <= 1000
+    assert near.count("'") == 6
 
 
 def test_the_example_of_missing_facts_finds_some(folder: Path) -> None:
@@ -111,8 +112,9 @@ def test_the_example_of_missing_facts_finds_some(folder: Path) -> None:
 
     printed = lines(run("bash", "-e", "-c", example, folder=folder))
 
-    assert [line.split()[0] for line in printed if line][-5:] == ["1", "2", "3", "4", "5"]
-    assert (folder / "missing.parquet").is_file()
+    first = [line.split()[0] for line in printed if line]
+    assert first[2:7] == ["1", "2", "3", "4", "5"] and first[-3:] == ["1", "2", "3"]
+    assert (folder / "missing.parquet").is_file() and (folder / "neighbours.parquet").is_file()
 
 
 def test_the_make_targets_it_names_are_there() -> None:

@@ -33,6 +33,7 @@ from nodepiece.commands.label import label
 from nodepiece.commands.plan import plan
 from nodepiece.commands.predict import predict
 from nodepiece.commands.score import score
+from nodepiece.commands.similar import similar
 from nodepiece.commands.split import split
 from nodepiece.commands.tokenize import tokenize
 from nodepiece.commands.train import train
@@ -88,6 +89,7 @@ add_command(score, example="nodepiece score run triples.tsv -o scores.parquet")
 add_command(discover, example="nodepiece discover run --top 1000 -o missing.parquet")
 add_command(calibrate, example="nodepiece calibrate run --negatives false.tsv")
 add_command(classify_triples, example="nodepiece classify-triples run --plot reliability.png")
+add_command(similar, example="nodepiece similar run --node Kenya")
 add_command(convert, example="nodepiece convert graph.tsv -o folder --held-out 1000")
 add_command(embed, example="nodepiece embed run -o vectors.parquet --facts new.tsv")
 add_command(update, example="nodepiece update run --add new.tsv --remove old.tsv")

@@ -18,7 +18,12 @@ COMMANDS: list[Callable[..., Any]] = [
     for info in (app.registered_callback, *app.registered_commands)
     if info is not None and info.callback is not None
 ]
-OTHER_NAMES = {"overrides": "--set", "as_json": "--json", "list_all": "--list"}
+OTHER_NAMES = {
+    "overrides": "--set",
+    "as_json": "--json",
+    "list_all": "--list",
+    "all_nodes": "--all",
+}
 
 
 def options_of(command: Callable[..., Any]) -> Iterator[tuple[str, tuple[str, ...]]]:

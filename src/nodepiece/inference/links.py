@@ -21,6 +21,7 @@ from nodepiece.inference.graph_updates import has_updates, open_updates
 from nodepiece.inference.named_vectors import NamedVectors, named_relations
 from nodepiece.inference.opened_run import Opened, node_list
 from nodepiece.inference.patched_vectors import PatchedVectors
+from nodepiece.inference.similar import NodeVectors
 from nodepiece.inference.snapshot import Snapshot, Supposed
 from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tasks.link_prediction import LinkPrediction
@@ -123,6 +124,9 @@ class LinkRun(FactRun):
             return snapshot.patched.whole.cpu().numpy()[snapshot.is_present]
         ids = torch.from_numpy(snapshot.names.node_ids(node_list(nodes)))
         return snapshot.patched.rows(ids).cpu().numpy()
+
+    def node_table(self) -> NodeVectors:
+        return self.snapshot.node_table
 
     def relation_vectors(self) -> NamedVectors:
         refuse_after_fork()

@@ -1,6 +1,6 @@
 """A trained run of any task, opened for queries by name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +19,7 @@ from nodepiece.graph.short_text import plural
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.named_vectors import NamedVectors
 from nodepiece.inference.opened_files import OpenedFiles
+from nodepiece.inference.similar import SIMILAR_SCHEMA, NodeVectors, similar_in_batches
 from nodepiece.settings import Experiment
 from nodepiece.tasks.task import Task
 from nodepiece.tasks.train import choose_device
@@ -28,7 +29,8 @@ from nodepiece.tokenizer.tokens import TokenTable
 INTERNAL = {  # attributes of runs that other modules use, and users do not
     *("address", "encoded", "evaluator", "is_present", "is_up_to_date", "node_vectors", "opened"),
     *("patched", "put_on", "snapshot", "snapshot_on_disk", "task", "updates"),
-    *("answer_many", "answer_settings", "calibrated", "no_facts", "score_many"),
+    *("answer_many", "answer_settings", "calibrated", "no_facts", "node_table"),
+    *("score_many", "similar_many"),
 }
 
 
@@ -247,6 +249,39 @@ class Run:
 
     def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
         """The vectors of some nodes by name, or of all of them: (num_nodes, dim)."""
+        raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
+
+    def similar(
+        self,
+        nodes: str | Sequence[str] | None = None,
+        *,
+        top: int = 10,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """The nodes with the most similar vectors, nearest first, as an Arrow table.
+
+        `nodes` is a name, a list of names, or None for all nodes. The columns are `node`,
+        `neighbour`, `similarity` (the cosine of the two vectors) and `rank`. The result is exact;
+        its time grows with the number of nodes asked for times the number of all nodes.
+        """
+        return pa.concat_tables(
+            [SIMILAR_SCHEMA.empty_table(), *self.similar_many(nodes, top, progress)]
+        )
+
+    def similar_many(
+        self, nodes: str | Sequence[str] | None, top: int, progress: Progress | None = None
+    ) -> Iterator[pa.Table]:
+        """Tables of the most similar nodes, some nodes at a time."""
+        refuse_after_fork()
+        if top < 1:
+            raise InputError(f"top must be at least 1, got {top}")
+        table = self.node_table()
+        names = [nodes] if isinstance(nodes, str) else nodes
+        ids = table.nodes if names is None else table.ids(node_list(names))
+        return similar_in_batches(table, ids, top, progress=progress)
+
+    def node_table(self) -> NodeVectors:
+        """The vectors of all nodes of the current graph."""
         raise InputError(f"{self.folder} is a run of {self.experiment.task}: it gives no vectors")
 
     def vectors(self, nodes: Sequence[str] | None = None) -> NamedVectors:

@@ -21,6 +21,7 @@ from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import Query
 from nodepiece.inference.graph_slot import GraphSlot
 from nodepiece.inference.patched_vectors import PatchedVectors
+from nodepiece.inference.similar import NodeVectors
 from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tokenizer.changing_graph import Change, ChangingGraph, NamedFact, with_nodes
 from nodepiece.tokenizer.tokens import TokenTable
@@ -142,6 +143,11 @@ class Snapshot:
         with torch.no_grad():
             head, tail = self.patched.rows(heads.cpu()), self.patched.rows(tails.cpu())
             return self.model.decoder.score_all_relations(head, tail, self.model.relation_vectors())
+
+    @computed_once
+    def node_table(self) -> NodeVectors:
+        """The vectors of all nodes, to compare them with each other."""
+        return NodeVectors(self.patched.whole, self.names.nodes, self.is_present)
 
     def vector_scores(self) -> VectorScores | None:
         """What scores are computed from; None: they are no products or distances of vectors."""

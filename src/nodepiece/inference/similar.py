@@ -1,0 +1,87 @@
+"""The nodes with the most similar vectors: of one node, of some, or of all."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodepiece.errors import InputError
+from nodepiece.evaluation.ranking import Progress
+from nodepiece.evaluation.top_scores import top_scores
+from nodepiece.graph.arrays import LongArray
+from nodepiece.graph.names import Names
+from nodepiece.inference.computed_once import computed_once
+
+SIMILAR_SCHEMA = pa.schema(
+    [
+        ("node", pa.string()),
+        ("neighbour", pa.string()),
+        ("similarity", pa.float32()),
+        ("rank", pa.int32()),
+    ]
+)
+CELLS_AT_ONCE = 1 << 24  # similarities in memory
+MOST_ROWS = 1024  # nodes whose similarities are computed at once
+
+
+@dataclass(frozen=True, eq=False)
+class NodeVectors:
+    """The vectors of the nodes of a graph, and their names."""
+
+    vectors: Tensor  # (num_nodes, dim)
+    names: pa.LargeStringArray  # (num_nodes,)
+    is_present: NDArray[np.bool_]  # (num_nodes,): False for removed nodes
+
+    @computed_once
+    def nodes(self) -> LongArray:
+        """The nodes that were not removed, ascending."""
+        return np.flatnonzero(self.is_present)
+
+    @computed_once
+    def scale(self) -> Tensor:
+        """(num_nodes,): 1 / length, and 0 for a vector of length 0."""
+        lengths = torch.linalg.vector_norm(self.vectors, dim=1)
+        return torch.where(lengths > 0, 1 / lengths, 0.0)
+
+    def ids(self, nodes: Sequence[str]) -> LongArray:
+        """The ids of nodes by name; unknown and removed ones are refused."""
+        ids = Names(self.names, self.names[:0]).node_ids(nodes)
+        if not self.is_present[ids].all():
+            name = nodes[int(np.flatnonzero(~self.is_present[ids])[0])]
+            raise InputError(f"node {name!r} was removed from the graph; choose another one")
+        return ids
+
+
+def similar_in_batches(
+    table: NodeVectors, nodes: LongArray, top: int, *, progress: Progress | None = None
+) -> Iterator[pa.Table]:
+    """Tables of SIMILAR_SCHEMA: the `top` nearest of each node, nearest first, in their order.
+
+    The similarity is the cosine of the vectors. A node is not its own neighbour. All similarities
+    are computed, in blocks, so the result is exact; time grows with len(nodes) * num_nodes.
+    """
+    vectors, absent = table.vectors, torch.from_numpy(np.flatnonzero(~table.is_present))
+    at_once = min(MOST_ROWS, max(1, CELLS_AT_ONCE // max(1, len(vectors))))
+    for start in range(0, len(nodes), at_once):
+        some = nodes[start : start + at_once]
+        rows = torch.from_numpy(some).to(vectors.device)
+        scores = (vectors[rows] * table.scale[rows, None]) @ vectors.T
+        scores *= table.scale
+        scores[:, absent] = -torch.inf
+        scores[torch.arange(len(some)), rows] = -torch.inf
+        found = top_scores(scores, top)
+        yield pa.table(
+            [
+                table.names.take(pa.array(some[found.row])).cast(pa.string()),
+                table.names.take(pa.array(found.candidate)).cast(pa.string()),
+                pa.array(found.score),
+                pa.array(found.place),
+            ],
+            schema=SIMILAR_SCHEMA,
+        )
+        if progress is not None:
+            progress(min(start + at_once, len(nodes)), len(nodes))
