@@ -4,12 +4,12 @@ from dataclasses import fields, replace
 
 from nodepiece.settings import Experiment
 
-GROUPS = ("training", "one_vs_all", "sampled", "out_of_sample")
+GROUPS = ("training", "sampled", "one_vs_all", "out_of_sample")  # the first that has a name
 
 
 def with_training(experiment: Experiment, **changes: object) -> Experiment:
     for key, value in changes.items():
-        (group,) = (
+        group = next(
             name
             for name in GROUPS
             if key in {field.name for field in fields(getattr(experiment, name))}

@@ -113,10 +113,10 @@ def filtered_cross_entropy(
     Other answers count neither for nor against it. Answers of weight 0 are not trained, but left
     out of the negatives of the others. There is no smoothing.
     """
-    rows, columns = answers[0].long(), answers[1].long()
-    lowest = scores.new_tensor(torch.finfo(scores.dtype).min / 2)
-    negatives = scores.index_put((rows, columns), lowest).logsumexp(dim=1)  # (batch,)
-    losses = functional.softplus(negatives.gather(0, rows) - _at(scores, answers))
+    lowest = torch.finfo(scores.dtype).min / 2
+    others = scores.flatten().scatter(0, _places(scores, answers), lowest).view_as(scores)
+    negatives = others.logsumexp(dim=1)  # (batch,)
+    losses = functional.softplus(negatives.gather(0, answers[0].long()) - _at(scores, answers))
     if sample_weight is None:
         return losses.mean()
     return (losses * sample_weight).sum() / (sample_weight.sum() if count is None else count)
@@ -129,7 +129,12 @@ def _smoothed_labels(scores: Tensor, smoothing: float) -> tuple[float, float]:
 
 def _at(scores: Tensor, answers: Tensor) -> Tensor:
     """The scores at the given rows and columns: (num_answers,)."""
-    return scores.flatten().gather(0, answers[0].long() * scores.shape[1] + answers[1])
+    return scores.flatten().gather(0, _places(scores, answers))
+
+
+def _places(scores: Tensor, answers: Tensor) -> Tensor:
+    """The places of rows and columns in the flattened scores: (num_answers,)."""
+    return answers[0].long() * scores.shape[1] + answers[1]
 
 
 def self_adversarial(
