@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from benchmarks.generate import HUB_SHARE, generate_graph, write_graph
 
-from nodepiece.data.benchmarks import find_benchmark
+from nodepiece.data.benchmarks import locate_benchmark
 from nodepiece.data.read import read_graph
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.arrays import IntArray
@@ -28,7 +28,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Case:
-    """A graph, and what every node of it is to be written with."""
+    """A graph, and the numbers of anchors and relations per node."""
 
     num_anchors: int
     anchors_per_node: int  # k
@@ -37,7 +37,7 @@ class Case:
     generated: tuple[int, int, int] | None = None  # nodes, edges and relations of a generated graph
     num_repeats: int = 1  # of each measurement; the median counts
     reads_file: bool = False  # measure reading the graph from a TSV file as well
-    with_pykeen: bool = True  # False: a table of all nodes by all anchors is out of reach
+    with_pykeen: bool = True  # False: a table of all nodes by all anchors does not fit in memory
 
     @property
     def settings(self) -> TokenizerSettings:
@@ -65,7 +65,7 @@ CASES = {
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a measurement starts from."""
+    """The graph and the anchors of a measurement."""
 
     case: Case
     graph: KnowledgeGraph  # without names
@@ -91,7 +91,7 @@ def prepare(case: Case, folder: Path) -> dict[str, int]:
 
 def make_graph(case: Case) -> KnowledgeGraph:
     if case.benchmark is not None:
-        return read_graph(find_benchmark(case.benchmark, data=None))
+        return read_graph(locate_benchmark(case.benchmark, data=None).folder)
     if case.generated is None:
         raise ValueError("a case is a benchmark or a generated graph")
     num_nodes, num_edges, num_relations = case.generated

@@ -4,8 +4,8 @@
 
 A new node has ten edges to nodes drawn by how often they are tails. Measured are, warm and on the
 CPU: its tokens, its vector from them, the ten likeliest tails for it among all nodes; one edge in,
-one edge out; and many at once, beside tokenizing everything again. At the end the tokens are held
-against such a fresh tokenization. Weights are random: they do not change how long anything takes.
+one edge out; and many at once, compared with tokenizing everything again. At the end the tokens are
+compared with such a new tokenization. Weights are random, as they do not affect the time.
 Writes results/changes-CASE.json.
 """
 

@@ -8,10 +8,10 @@
 The second one is a folder in the layout of OGB, with so many facts held out for valid and for test.
 
 Heads and tails are drawn by power laws: the most frequent tail is a hub of the wanted degree, and
-heads are spread more evenly, as in encyclopedic graphs, where many nodes say a few things each and
-some are spoken of by everyone. Relations follow Zipf's law. Every node occurs; one in a hundred is
-in a small component, the others are all or nearly all in a giant one. Facts come in random order
-and hubs have random ids, so that no algorithm is helped by locality.
+heads are distributed more evenly, as in encyclopedic graphs, where many nodes have a few outgoing
+facts each and some are the tails of very many. Relations follow Zipf's law. Every node occurs; one
+in a hundred is in a small component, nearly all others are in a giant one. Facts are in random
+order and hubs have random ids, so that no algorithm profits from locality.
 """
 
 import argparse

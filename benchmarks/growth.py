@@ -2,9 +2,9 @@
 
     python -m benchmarks.growth -o results/tokenize-growth.json [--largest 30000000]
 
-Facts lie in an array file, which is mapped; every size has a process of its own. Nodes are to edges
-as in WikiKG2, 1 to 6.4, and 1 % of them are anchors, 20,000 at most. Memory is what the process
-holds for itself, without the mapped file. Wants a machine with nothing else to do.
+Facts are in an array file, which is mapped; every size runs in a separate process. There are 6.4
+edges for each node, as in WikiKG2, and 1 % of the nodes are anchors, 20,000 at most. Memory is the
+private memory of the process, without the mapped file. Run it on an otherwise idle machine.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 from benchmarks.generate import HUB_SHARE, generate_graph
-from benchmarks.measure import be_the_first_to_go
+from benchmarks.measure import prefer_to_be_killed
 
-from nodepiece.data.mapped import read_mapped_graph
+from nodepiece.data.npy import read_mapped_graph
 from nodepiece.files import write_json
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.tokenizer.settings import TokenizerSettings
@@ -37,7 +37,7 @@ TARGETS = ((5_000_000, 32_000_000), (100_000_000, 1_000_000_000))  # nodes, edge
 
 
 class MemoryPeak:
-    """The most that this process held for itself while the block ran, looked at now and then."""
+    """The peak of the private memory of this process during the block, by sampling."""
 
     def __enter__(self) -> "MemoryPeak":
         self.start, self.peak, self.done = own_memory(), 0, Event()
@@ -55,7 +55,7 @@ class MemoryPeak:
 
 
 def own_memory() -> int:
-    """Bytes that are resident and not of a file."""
+    """Resident bytes that are not mapped from a file."""
     _, resident, shared = Path("/proc/self/statm").read_text().split()[:3]
     return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, help="a JSON file; printed as well")
     options = parser.parse_args()
     if options.measure:
-        be_the_first_to_go()
+        prefer_to_be_killed()
         warm_up(options.measure.parent)
         num_nodes = int(np.load(options.measure, mmap_mode="r")[:, [0, 2]].max()) + 1
         print(json.dumps(measure(options.measure, num_nodes)))

@@ -1,4 +1,4 @@
-"""One measurement in a process of its own, so that its peak memory is its own.
+"""One measurement in a separate process, so that its peak memory can be measured.
 
 python -m benchmarks.measure CASE STEP FOLDER
 
@@ -152,7 +152,7 @@ ONCE = ("compile", "compare")  # steps without warm-up and repetition
 
 def main() -> None:
     case, step, folder = CASES[sys.argv[1]], sys.argv[2], Path(sys.argv[3])
-    be_the_first_to_go()
+    prefer_to_be_killed()
     start = time.perf_counter()
     if step not in ONCE:
         warm_up(case, step)
@@ -186,15 +186,15 @@ def warm_up(case: Case, step: str) -> None:
         STEPS[step](load_inputs(tiny, Path(name)))()
 
 
-def be_the_first_to_go() -> None:
-    """When memory runs out, the system is to stop this process and no other."""
+def prefer_to_be_killed() -> None:
+    """Make the system stop this process, and no other, when memory runs out."""
     preference = Path("/proc/self/oom_score_adj")
     if preference.exists():
         preference.write_text("1000")
 
 
 def peak_memory() -> float:
-    """MiB"""
+    """The peak memory of this process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB / 2**20
 
 

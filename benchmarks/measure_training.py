@@ -1,4 +1,4 @@
-"""One measurement of training or ranking in a process of its own, so that its memory is its own.
+"""One measurement of training or ranking in a separate process, so that its memory can be measured.
 
 python -m benchmarks.measure_training EXPERIMENT STEP COUNT THREADS
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from benchmarks.measure import be_the_first_to_go, peak_memory
+from benchmarks.measure import peak_memory, prefer_to_be_killed
 from benchmarks.tokenization import Measured
 
 from nodepiece.data.dataset import Dataset
@@ -32,7 +32,7 @@ from nodepiece.tokenizer.vocabulary import fit_vocabulary
 from nodepiece.training.links import link_trainer
 from nodepiece.training.memory import keep_freed_memory
 
-LARGE_BATCH = 128  # facts that PyKEEN ranks at a time, where it is not left to itself
+LARGE_BATCH = 128  # facts that PyKEEN ranks at a time, unless it chooses
 
 
 class EnoughSteps(Exception):
@@ -41,7 +41,7 @@ class EnoughSteps(Exception):
 
 @dataclass
 class Clock:
-    """Told of the same moment of every step: a step lasts from one to the next."""
+    """Step times: `tick` is called at the same point of every step."""
 
     num_warm_up: int  # steps not counted
     num_steps: int
@@ -238,7 +238,7 @@ STEPS: dict[str, Callable[[Experiment, Dataset, int], Measured]] = {
 
 def main() -> None:
     name, step, count, threads = sys.argv[1:]
-    be_the_first_to_go()
+    prefer_to_be_killed()
     warnings.simplefilter("ignore")  # PyKEEN's, about viewing pairs of numbers as complex ones
     torch.set_num_threads(int(threads))
     torch.manual_seed(0)  # PyKEEN draws from the global generator

@@ -1,11 +1,10 @@
-"""How far an unseen node's own facts give the answer away, with nothing learned.
+"""A rule without training for out-of-sample nodes: neighbours of a node are the likeliest answers.
 
     python -m benchmarks.neighbour_overlap -o results/neighbour-overlap.json
 
-A fact of an unseen node is left out, and the neighbour in it is asked for, as in out-of-sample link
-prediction. The rule answers with the neighbours that the other facts name, the one that most of
-them name first, and holds all other nodes for equally likely. It knows the neighbour asked for
-where the fact has a twin: another fact that joins the same two nodes.
+A fact of an unseen node is left out, and its neighbour in it is predicted, as in out-of-sample link
+prediction. The rule scores a node by the number of other facts that join it with the unseen node.
+So it finds the neighbour if the fact has a twin: another fact between the same two nodes.
 """
 
 import argparse

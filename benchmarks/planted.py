@@ -1,14 +1,14 @@
-"""A graph with rules planted in it, and who learns them: pieces, or a vector for every node.
+"""A generated graph with rules, and how well pieces, or a vector for every node, learn them.
 
     python -m benchmarks.planted -o results/planted-200k.json [--nodes 200000] [--device cuda]
     python -m benchmarks.planted --only "shallow, 4" --rate 0.01 -o results/planted-200k-rates.json
 
-All models have the same steps, batches and, unless told otherwise as in the second one, rate.
+All models have the same steps, batches and, unless --rate changes it, learning rate.
 
 Nodes live in communities, each with a centre, and communities in regions, each with a centre too.
 What holds follows from rules; for ten facts that a rule gives there is one that is noise:
 
-    member_of     node -> centre of its community             what a node is known by
+    member_of     node -> centre of its community             identifies the node
     has_member    centre -> node                              the inverse of member_of
     in_region     centre of a community -> that of its region
     located_in    node -> centre of its region                member_of, then in_region

@@ -1,4 +1,4 @@
-"""One process and two that share its batch: do they learn the same?
+"""Training with one process and with two that share its batch, compared.
 
     python -m benchmarks.processes -o results/processes-codex-s.json
 
@@ -61,7 +61,7 @@ def train(num_processes: int, seed: int, place: Path) -> dict[str, Any]:
 
 
 def compare(runs: list[dict[str, Any]]) -> dict[str, float]:
-    """How far the curves lie apart, beside how far seeds do."""
+    """The differences between the curves, and between seeds."""
     one, two = (
         np.array([run["losses"] for run in runs if run["processes"] == count]) for count in (1, 2)
     )

@@ -5,7 +5,7 @@
 
 Trains `decoders/propagation.py` without NodePiece vectors: every distinct query (head, relation, ?)
 of the training facts and their inverses once a pass. In each pass some of its answers are targets,
-at most MOST_TARGETS; these are scored against all nodes that are no answer, and their edges are
+at most MAX_TARGETS; these are scored against all nodes that are no answer, and their edges are
 hidden from the whole batch (--hide pairs: every edge between the two nodes, as in FB15k-237, whose
 test facts have no such edge). The other answers stay edges. The learning rate falls along a cosine
 of the seconds; --stop ends earlier. Prints validation now and then, then the test; writes them to
@@ -36,7 +36,7 @@ from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.tasks.runner import describe_device
 
-MOST_TARGETS = 32
+MAX_TARGETS = 32
 WARMUP_STEPS = 300
 SMALLEST_RATE = 0.01  # of the learning rate, at the end
 MEMORY_BUDGET = 2**30
@@ -80,7 +80,7 @@ class Queries:
         order = np.lexsort((rng.random(len(query)), query))
         rank = np.empty(len(query), np.int64)
         rank[order] = np.arange(len(query)) - first[query[order]]
-        num_targets = np.clip(np.round(count * target_share), 1, MOST_TARGETS)
+        num_targets = np.clip(np.round(count * target_share), 1, MAX_TARGETS)
         is_target = rank < num_targets[query]
         head, relation, answer, group, row = (
             torch.tensor(array, device=device)

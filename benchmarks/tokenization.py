@@ -2,8 +2,8 @@
 
     python -m benchmarks.tokenization --cases fb15k-237,wn18rr
 
-Every measurement has a process of its own. PyKEEN's searchers are compared call by call: edges and
-anchors in, k anchors for every node out, its matrix or our adjacency built within. (Its fourth
+Every measurement runs in a separate process. PyKEEN's searchers are compared call by call: edges
+and anchors in, k anchors for every node out, its matrix or our adjacency built within. (Its fourth
 searcher ranks by personalized PageRank, node by node, and is another method.) Writes
 results/tokenize-CASE.json; a measurement that was stopped or ran out of memory says so there.
 """
@@ -108,7 +108,7 @@ def measure_case(
 
 
 def steps_of(case: Case, options: argparse.Namespace) -> list[str]:
-    """Ours first, and of those compilation, which the others then find done."""
+    """The steps, ours first; the first of them compiles the kernels."""
     steps = [step for step in OURS if step not in OF_FILES or case.reads_file]
     if case.with_pykeen and options.pykeen_limit_seconds:
         steps += [*PYKEEN, "compare"]
@@ -140,7 +140,7 @@ def run_module(
 
 
 def reason_of(error: subprocess.CalledProcessError) -> str:
-    """In words, why a measurement ended without a result."""
+    """The reason why a measurement ended without a result, in words."""
     if error.returncode == -9:
         return "killed by the system, which it does when memory runs out"
     last_line = (error.stderr.strip().splitlines() or ["no message"])[-1]

@@ -2,20 +2,21 @@
 
     python -m benchmarks.training --cases fb15k-237,wn18rr
 
-Every measurement has a process of its own, all on the CPU with the same threads. A step is a batch
-taken, the loss, its gradients and Adam; the median counts, after warm-up. Ranking is from weights
-to metrics, the filter included: ours of all test facts, PyKEEN's of the first few, in batches of
-the size it chooses and in larger ones, which suit it better.
+Every measurement runs in a separate process, on the CPU with the same number of threads. A step
+takes a batch and computes the loss, its gradients and Adam's update; the result is the median,
+after warm-up. Ranking is from weights to metrics, the filter included: for us of all test facts,
+for PyKEEN of the first few, in batches of the size it chooses and in larger ones, where it is
+faster.
 
 Equal are the graph and its inverses, the numbers of anchors, tokens and parameters (to 0.3 %), the
 two-layer MLP and its dropout, RotatE with the L2 norm, loss, smoothing, margin, negatives, batch
-and Adam. PyKEEN differs in that it has no distances and no [DISCONNECTED], breaks ties in its own
-way, brings relations to unit modulus after each step rather than inside it, replaces the heads in
+and Adam. PyKEEN differs in that it has no distances and no [DISCONNECTED], breaks ties in another
+way, normalizes relations to unit modulus after each step and not within it, replaces the heads in
 one half of a batch and the tails in the other where we do both for every fact, and encodes a node
-that a batch names several times once, where we do so each time. Our process keeps the memory
-that a step frees, as `nodepiece train` does; PyKEEN's runs as it comes (with the same setting its
-step on WN18RR took 2.16 s instead of 2.21, and the one on FB15k-237 ran out of 24 GB). The weights
-are those at the start: neither library takes more or less time for better ones.
+that occurs several times in a batch once, where we encode it each time. Our process keeps the
+memory that a step frees, as `nodepiece train` does; PyKEEN runs with its defaults (with the same
+setting its step on WN18RR took 2.16 s instead of 2.21, and the one on FB15k-237 ran out of 24 GB).
+The weights are the initial ones, as they do not affect the time.
 
 Writes results/training-CASE.json; a measurement that ran out of memory says so there.
 """

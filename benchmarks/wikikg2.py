@@ -5,8 +5,8 @@
 
 Generates 2.5 million nodes, 16 million edges and 535 relations in the layout of OGB, reads them,
 tokenizes, trains for some steps at the paper's batch (512 facts, 128 negatives each), ranks test
-facts among 500 given negatives each, and 1,000 queries among all nodes. The graph has no rules in
-it: this is about time and memory, and the ranks are those of chance.
+facts among 500 given negatives each, and 1,000 queries among all nodes. The graph is random: only
+time and memory are measured, and the ranks are at chance level.
 """
 
 import argparse
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 
 class Clock:
-    """Seconds by the name of what took them."""
+    """The seconds of each stage, by its name."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -4,14 +4,14 @@
     python scripts/build_countries.py
 
 The facts are those of the package countryinfo (MIT, see NOTICE beside the files), with readable
-names instead of codes and with its plain mistakes mended: the tables below are all that is ours.
+names instead of codes and with its obvious errors fixed: only the tables below are ours.
 Provinces are left out: with the one fact `Bayern province of Germany` each would be a leaf, and
 all leaves of one country have the same anchors, distances and relations.
 
 A fact says `Germany borders France`, `Germany has currency euro (EUR)`, `Berlin near Prague`.
-What is symmetric (`borders`, and `near`, which joins each capital with the three capitals nearest
-to it) is stated in both directions, since a reader may ask from either side. Both directions
-always are in the same split: with one of them in train, the other would be a matter of reading.
+Symmetric facts (`borders`, and `near`, which joins each capital with the three nearest capitals)
+are stated in both directions, since a query may start from either side. Both directions are always
+in the same split: with one of them in train, the other would follow trivially.
 
 The split moves facts that follow from others, by neighbours, by region or by composition (a
 country in a subregion that is part of a region). Capitals and the hierarchy of regions stay in
@@ -49,7 +49,7 @@ MOVABLE = (
     "in time zone",
 )
 
-# Files that repeat another one, states that are no more, and places where nobody lives.
+# Duplicate files, states that no longer exist, and uninhabited places.
 LEFT_OUT = {
     "Curaçao",  # again as curaçao
     "antarctica",
@@ -72,7 +72,7 @@ RENAMED = {
     "Virgin Islands, U.S.": "United States Virgin Islands",
 }
 
-# Mistakes and gaps of the source, by ISO code.
+# Errors and gaps of the source, by ISO code.
 MENDED: dict[str, Country] = {
     "ABW": {"languages": ["nl", "pap"]},
     "AFG": {"languages": ["ps", "fa", "uz", "tk"]},
@@ -90,7 +90,7 @@ MENDED: dict[str, Country] = {
     "VEN": {"timezones": ["UTC−04:00"]},
 }
 
-# A border counts when both sides state it; these are true although one side forgets them,
+# A border counts if both sides state it; these are true although one side lacks them,
 TRUE_THOUGH_ONE_SIDED = {
     frozenset(pair.split("-"))
     for pair in ("IRQ-KWT", "IND-MMR", "NPL-CHN", "PSE-ISR", "PSE-EGY", "PSE-JOR", "SDN-TCD")
@@ -180,10 +180,10 @@ def main() -> None:
 
 
 def read_countries(folder: Traversable) -> list[Country]:
-    """All countries, mended and renamed, each capital under a name that no other node has."""
+    """All countries, with errors fixed and renamed; the names of capitals are unique."""
     sources = [path for path in folder.iterdir() if path.name.endswith(".json")]
     countries = [
-        mend(json.loads(path.read_text(encoding="utf-8")))
+        fixed(json.loads(path.read_text(encoding="utf-8")))
         for path in sorted(sources, key=lambda path: path.name)
         if path.name.removesuffix(".json") not in LEFT_OUT
     ]
@@ -193,13 +193,13 @@ def read_countries(folder: Traversable) -> list[Country]:
     ]
 
 
-def mend(country: Country) -> Country:
+def fixed(country: Country) -> Country:
     code, name = country["ISO"]["alpha3"], country["name"]
     return country | {"code": code, "name": RENAMED.get(name, name)} | MENDED.get(code, {})
 
 
 def unambiguous_capitals(countries: list[Country]) -> list[str]:
-    """Tell `Singapore (city)` from the country and `Kingston (Jamaica)` from the other one."""
+    """Unique names of capitals, such as `Singapore (city)` and `Kingston (Jamaica)`."""
     country_names = {country["name"] for country in countries}
     num_same = Counter(country["capital"] for country in countries)
     capitals = []
@@ -294,9 +294,9 @@ def near_capitals(countries: list[Country]) -> set[Fact]:
 
 
 def capital_place(country: Country) -> list[float]:
-    """Latitude and longitude; a namesake elsewhere gives way to the middle of the country.
+    """Latitude and longitude of a capital; the middle of the country if the source is wrong.
 
-    The source looked some capitals up by name alone and found Jamestown in Virginia.
+    The source searched some capitals by name alone and found, for example, Jamestown in Virginia.
     """
     capital, middle = country["capital_latlng"], country.get("latlng")
     if not middle:

@@ -31,7 +31,7 @@ ABOUT = (
 
 @dataclass(frozen=True)
 class Curve:
-    """How the scores of a run went."""
+    """The scores of a run by epoch."""
 
     best_epoch: int  # chosen by ROC-AUC on the validation nodes
     epochs: list[int]  # those with a validation

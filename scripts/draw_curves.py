@@ -18,9 +18,9 @@ from scripts.results_compared import CLASS_TITLES
 from nodepiece.report.distances import FAINT, GREY, INK
 
 PICTURE = ROOT / "docs" / "wd50k-curves.svg"
-# Of the palette of Okabe and Ito, which colour-blind people can tell apart.
+# From the palette of Okabe and Ito, which colour-blind people can distinguish.
 COLOURS = {"paper": "#0072b2", "paper-relations-only": "#56b4e9", "compgcn": "#d55e00"}
-# Where two curves are one, the wider shows on both sides of the narrower, which is drawn later.
+# Where two curves coincide, the wider one is visible on both sides of the narrower one above it.
 WIDTHS = {"compgcn": 1.7, "paper-relations-only": 2.8, "paper": 1.5}
 DASHED = (0, (3.2, 1.8))
 BETWEEN_TICKS = 500  # epochs
@@ -91,7 +91,7 @@ def add_legends(figure: Figure) -> None:
 
 
 def digest(path: Path = CURVES) -> str:
-    """Of the numbers, to be found in the picture that was drawn from them."""
+    """A hash of the numbers, which the picture contains."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -16,11 +16,12 @@ INTRODUCTION = """
 labels](wd50k-curves.svg)
 
 Training nodes are dashed (no more of them than there are validation nodes), validation nodes solid;
-a dot is the epoch that validation chose, by ROC-AUC. The numbers, and the commands that give them
-again, are in [`wd50k-curves.json`](../results/wd50k-curves.json). ROC-AUC and PRC-AUC are averages
-over the classes that the nodes in question have, so training and validation do not average over
-quite the same. In the paper's appendix, for 5 % of the labels, NodePiece's training nodes are ahead
-by less than .100 in PRC-AUC and by next to nothing in hard accuracy. Training less validation:
+a dot is the epoch that validation chose, by ROC-AUC. The numbers, and the commands that reproduce
+them, are in [`wd50k-curves.json`](../results/wd50k-curves.json). ROC-AUC and PRC-AUC are averages
+over the classes that occur among the evaluated nodes, so training and validation do not average
+over exactly the same classes. In the paper's appendix, for 5 % of the labels, NodePiece's training
+nodes are ahead by less than .100 in PRC-AUC and by almost nothing in hard accuracy. Training minus
+validation:
 """
 Curves = dict[tuple[int, str], Curve]  # by share and model
 
@@ -30,7 +31,7 @@ def gap_parts(curves: Curves) -> list[str]:
 
 
 def gap(curve: Curve, score: str, epoch: int) -> float:
-    """By how much training nodes are ahead of validation nodes."""
+    """The score of training nodes minus that of validation nodes."""
     return difference(curve.at(epoch, f"train_{score}"), curve.at(epoch, f"valid_{score}"))
 
 
@@ -56,7 +57,7 @@ def subtraction(curve: Curve, score: str, epoch: int) -> str:
 
 
 def compare_gaps(curves: Curves) -> str:
-    """NodePiece + CompGCN beside CompGCN. Three numbers in a row are of the three shares."""
+    """NodePiece + CompGCN compared with CompGCN. Three numbers in a row are of the three shares."""
     last = last_of_all(curves)
     dots, later = (
         "; ".join(f"in {title} {smaller(curves, key, epoch)}" for key, title in SHOWN.items())

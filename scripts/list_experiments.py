@@ -1,4 +1,4 @@
-"""Write docs/experiments.md: the experiments that come along, the paper's rows, what was measured.
+"""Write docs/experiments.md: the included experiments, the paper's rows, and our measurements.
 
 python -m scripts.list_experiments
 """
@@ -28,13 +28,12 @@ some for good.
 
 "Table 2" and "Table 3" are the paper's tables of transductive link prediction, "Relation
 prediction" the table of its appendix, "Inductive" that of inductive link prediction, where ranks
-are among 50 nodes drawn at random, ten times, "Out-of-sample" that of nodes that arrive after
-training. Numbers in the last column are the paper's, those in
-"measured" are ours: MRR / Hits@10 on the test facts, or ROC-AUC / PRC-AUC / hard accuracy on the
-test nodes, from [`results`](../results), where each file has the command that gives it again. A
-star says that this command changes a setting of the experiment, most often to fewer epochs;
-[results.md](results.md) says which, and has more of each. This page is written by
-`python -m scripts.list_experiments`.
+are among 50 nodes drawn at random, ten times, "Out-of-sample" that of nodes that are added after
+training. Numbers in the last column are the paper's, those in "measured" are ours: MRR / Hits@10 on
+the test facts, or ROC-AUC / PRC-AUC / hard accuracy on the test nodes, from
+[`results`](../results), where each file has the command that reproduces it. A star means that this
+command changes a setting of the experiment, usually to fewer epochs; [results.md](results.md) lists
+the changes and has more results. This page is written by `python -m scripts.list_experiments`.
 """
 TITLES = {
     "fb15k-237": "FB15k-237",

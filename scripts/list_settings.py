@@ -1,4 +1,4 @@
-"""Write docs/settings.md: every setting with its meaning, values and default, and who reads it.
+"""Write docs/settings.md: meaning, values and default of every setting, and the tasks that read it.
 
 Meanings are the comments beside the fields of the settings records; values are those that the
 records accept; the tasks say which groups they read.

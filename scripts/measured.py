@@ -1,4 +1,4 @@
-"""The files of results/ that `nodepiece train` made, and how pages tell what is in them."""
+"""The files of results/ that `nodepiece train` wrote, and their numbers in words."""
 
 import json
 import shlex
@@ -29,18 +29,18 @@ class Measurement:
 
     @property
     def link(self) -> str:
-        """To its file, from a page in docs/."""
+        """A link to its file, from a page in docs/."""
         return f"../results/{self.name}.json"
 
 
 def read_measurements() -> list[Measurement]:
-    """All there are, by name. The other files of results/ were made by benchmarks."""
+    """All measured runs, by name. The other files of results/ were written by benchmarks."""
     names = sorted(path.stem for path in RESULTS.glob("*.json"))
     return [each for name in names if (each := read_measurement(name)) is not None]
 
 
 def read_measurement(name: str) -> Measurement | None:
-    """None where there is no such file, or no run in it."""
+    """The run of a name; None if there is no such file, or no run in it."""
     path = RESULTS / f"{name}.json"
     if not path.is_file():
         return None
@@ -56,12 +56,12 @@ def scores(measurement: Measurement) -> str:
 
 
 def format_score(score: float) -> str:
-    """Three digits, as in the paper, less the zero before them."""
+    """A score with three digits, as in the paper, without the leading zero."""
     return f"{score:.3f}".removeprefix("0")
 
 
 def notes(measurement: Measurement) -> list[str]:
-    """What a reader of the numbers has to know: another device, other settings, the remark."""
+    """Notes on a measurement: another device, other settings, its remark."""
     found = measurement.found
     device = [] if found["device"] == DEVICE else [f"on {describe_device(found)}"]
     remark = [found["remark"]] if "remark" in found else []
@@ -75,13 +75,13 @@ def describe_device(found: dict[str, Any]) -> str:
 
 
 def training_seconds(found: dict[str, Any]) -> float:
-    """Of training with all validations: also those that choose the weight of walks at the end."""
+    """Seconds of training with all validations, also those that choose the coefficient of walks."""
     spent = found["seconds"]
     return float(spent["train"] + spent.get("choose", 0.0))
 
 
 def changed_settings(found: dict[str, Any]) -> list[str]:
-    """The settings that the command of a run changed, beside what the experiment says."""
+    """The settings that the command of a run changed, and their values in the experiment."""
     changes = [
         word for before, word in pairwise(shlex.split(found["command"])) if before == "--set"
     ]
@@ -96,7 +96,7 @@ def _change(experiment: str, key: str, value: str) -> str:
 
 
 def order(name: str) -> tuple[bool, bool, bool, str]:
-    """The paper's models with their ablations, our own, shallow ones, relation prediction."""
+    """A sort key: the paper's models and ablations, ours, shallow ones, relation prediction."""
     ranks_relations = "relations-paper" in name or "relations-best" in name
     is_shallow = name.endswith(("-rotate", "-rotate-small")) or "shallow" in name
     return ranks_relations, is_shallow, "best" in name, name

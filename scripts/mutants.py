@@ -155,7 +155,7 @@ def failing_tests(tests: list[str], tree: Path, num_jobs: int) -> list[str]:
 def test_all(
     sampled: list[tuple[str, Mutation]], options: argparse.Namespace, folder: Path
 ) -> list[Outcome]:
-    """Every fault, some side by side; what is found is written down at once."""
+    """Test every fault, some in parallel; each outcome is written at once."""
     until = time.monotonic() + options.seconds
     tests = {mutation.path: tests_of(mutation.path) for _, mutation in sampled}
     first = make_tree(folder / "tree0", ROOT)

@@ -1,7 +1,7 @@
 """Places in the source where a small fault can be planted, and the source with one planted.
 
 The operators are those of Cosmic Ray. Annotations and decorators are left out: a fault there is
-either found by importing the file, or none at all.
+either found by importing the file, or has no effect.
 """
 
 import ast
@@ -42,7 +42,7 @@ Position = tuple[int, int]  # line, column
 
 @dataclass(frozen=True, order=True)
 class Mutation:
-    """One fault: what an operator does where it occurs for the n-th time in a file."""
+    """One fault: the n-th mutation of an operator in a file."""
 
     path: Path
     position: Position
@@ -78,7 +78,7 @@ def mutations(path: Path) -> list[Mutation]:
 
 
 def spans_left_out(tree: ast.AST) -> Iterator[tuple[Position, Position]]:
-    """From where to where annotations, decorators and blocks for type checkers go."""
+    """The start and end of annotations, decorators and blocks for type checkers."""
     for node in ast.walk(tree):
         parts: list[ast.expr | ast.stmt | None] = []
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""Sentences of docs/results.md that hold our numbers against others, worked out from the files.
+"""Sentences of docs/results.md that compare our numbers with others, computed from the files.
 
 Differences are of numbers with three digits, as the tables show them.
 """
@@ -34,7 +34,7 @@ def has_fewer_epochs(measurement: Measurement) -> bool:
 
 
 def fewer_epochs(measurements: list[Measurement]) -> str:
-    """Ablations that are held against the whole model after as many epochs."""
+    """A sentence on ablations, which are compared with the whole model after as many epochs."""
     whole = [each.name for each in measurements if each.name.endswith("-epochs")]
     if not whole:
         return ""
@@ -68,9 +68,9 @@ def shallow(measurements: list[Measurement]) -> str:
         name = each.name.removesuffix("best") + "rotate"
         if each.name.endswith("-best") and name in PAPER_ROWS:
             row = PAPER_ROWS[name]
-            told_scores = " / ".join(format_score(score) for score in row.scores)
+            paper_scores = " / ".join(format_score(score) for score in row.scores)
             size = f" with {row.parameters} parameters" if row.parameters else ""
-            rows.append(f"{told_scores}{size} beside `{each.name}`")
+            rows.append(f"{paper_scores}{size} beside `{each.name}`")
     return f"The paper's RotatE with a vector for every node has {listed(rows)}." if rows else ""
 
 
@@ -240,7 +240,7 @@ def compare_out_of_sample(measurements: list[Measurement]) -> str:
                 f"{share_of_parameters(walking, baseline)}."
             )
     if lines:
-        lines.append(beside_told_neighbours(found))
+        lines.append(beside_known_neighbours(found))
     shortened = [each for each in measurements if is_shortened(each)]
     if shortened:
         lines.append(
@@ -255,7 +255,7 @@ def share_of_parameters(one: Measurement, other: Measurement) -> str:
     return f"{one.found['parameters'] / other.found['parameters']:.0%}".replace("%", " %")
 
 
-def beside_told_neighbours(found: dict[str, Measurement]) -> str:
+def beside_known_neighbours(found: dict[str, Measurement]) -> str:
     """A rule that learns nothing, and our rows with an MRR below its."""
     rule = json.loads((RESULTS / "neighbour-overlap.json").read_text(encoding="utf-8"))
     parts = []

@@ -2,7 +2,7 @@
 
 python -m scripts.write_results
 
-Sentences that compare are worked out from the files too, so that they stay true with the tables.
+Sentences that compare are computed from the files too, so that they agree with the tables.
 """
 
 from collections.abc import Callable
@@ -34,42 +34,44 @@ Column = Callable[[Measurement], str]
 INTRODUCTION = """
 # Results
 
-What `nodepiece train` measured with one seed, on one NVIDIA H200 where no note says otherwise. Each
-row links to its file in [`results`](../results), which has the command that gives it again;
-[experiments.md](experiments.md) says what the experiments are. MRR and Hits@10 are of the test
-facts, heads and tails asked for, known facts left out, realistic ranks. Seconds are of training
-with its validation. Where validation chose the best epoch, it is named beside the number of epochs.
-"The paper" is the row of its tables that does the same, with its time on one RTX 8000. `-best` is
-our own recipe, not the paper's. Speed on a CPU is in the [README](../README.md), graphs of millions
-of nodes in [scale.md](scale.md). This page is written by `python -m scripts.write_results`.
+Results of `nodepiece train` with one seed, on one NVIDIA H200 unless a note says otherwise. Each
+row links to its file in [`results`](../results), which has the command that reproduces it;
+[experiments.md](experiments.md) describes the experiments. MRR and Hits@10 are of the test facts:
+heads and tails are ranked, known facts are left out (filtered), ranks are realistic. Seconds are of
+training with its validation. Where validation chose the best epoch, it is given beside the number
+of epochs. "The paper" is the corresponding row of its tables, with its time on one RTX 8000.
+`-best` is our own recipe, not the paper's. Speed on a CPU is in the [README](../README.md), graphs
+of millions of nodes in [scale.md](scale.md). This page is written by
+`python -m scripts.write_results`.
 """
 INDUCTIVE = """
-Ranks are among 50 nodes drawn at random that are no known answers, ten times: the mean, and as ±
-the standard deviation between draws. MRR is of the same draws, "all nodes" the MRR / Hits@10 of a
+Ranks are among 50 nodes drawn at random that are not known answers, ten times: the mean, and after
+± the standard deviation between draws. MRR is of the same draws, "all nodes" the MRR / Hits@10 of a
 full ranking. Personalized PageRank is ranked in the same ways. (NELL-995 v1 has 225 nodes, many of
-them known answers: there nodes are drawn more than once, so MRR is no higher than among all.)
-**The `-best` recipes add walks along the edges to CompGCN, and walks are no part of NodePiece**;
+them known answers: there nodes are drawn more than once, so MRR is not higher than among all.)
+**The `-best` recipes add walks along the edges to CompGCN, and walks are not part of NodePiece**;
 `--set walks.steps=0` trains without them, which has not been measured here. The epoch is chosen by
 Hits@10 on the `valid` queries of the graph that is evaluated, never by its test queries.
 """
 CLASSES = """
 ROC-AUC / PRC-AUC / hard accuracy on the test nodes of WD50K. The published commands train on all
-labels, whatever share is asked for, and the paper's two columns are nearly the same; here 5 % and
-10 % are what they say. With all labels, for which the paper has no row, its row for 10 % stands
-beside ours. The epoch is chosen by ROC-AUC on the validation nodes. Training is held against
+labels, regardless of the share, and the paper's two columns are nearly the same; here 5 % and 10 %
+of the labels are used. With all labels, for which the paper has no row, its row for 10 % is given
+beside ours. The epoch is chosen by ROC-AUC on the validation nodes. Training is compared with
 validation [below](#the-gap-between-training-and-validation). MLP and CompGCN have a trained vector
 for every node. About 0.15M of the parameters that the paper counts for NodePiece are never used.
 """
 OUT_OF_SAMPLE = """
-Nodes that arrive after training: each of their facts is left out in turn, and the neighbour in it
-is ranked among all seen nodes. oDistMult-ERAvg is the baseline of the paper. Its split, oFB15k-237,
-was not at hand: ours is made of FB15k-237 by the same recipe, so **the paper's numbers are of
-another split and not to be compared one by one**. For WN18RR the paper has none. The baseline has
-the paper's settings for oFB15k-237 on both graphs, less its 1,000 epochs (it ends after three
-validations without a gain) and without the regularization that its authors used. It does much
-better with other settings (`-odistmult-best`), which were not searched for further. Our recipe for
-WN18RR adds walks along the edges, which are no part of NodePiece, and most of what it reaches comes
-from them; `-no-walks` is our best of vectors alone. For FB15k-237 it has none, and `-walks` does.
+Nodes that are added after training: each of their facts is left out in turn, and the neighbour in
+it is ranked among all seen nodes. oDistMult-ERAvg is the baseline of the paper. Its split,
+oFB15k-237, was not available: ours is made from FB15k-237 by the same recipe, so **the paper's
+numbers are of another split and cannot be compared directly**. For WN18RR the paper has none. The
+baseline has the paper's settings for oFB15k-237 on both graphs, except for the 1,000 epochs (it
+stops after three validations without improvement) and without the regularization that its authors
+used. It is much better with other settings (`-odistmult-best`), which were not tuned further. Our
+recipe for WN18RR adds walks along the edges, which are not part of NodePiece, and most of its score
+comes from them; `-no-walks` is our best with vectors alone. For FB15k-237 our recipe has no walks;
+`-walks` has them.
 """
 OUT_OF_SAMPLE_TITLES = {
     "fb15k-237": "FB15k-237, our own split",

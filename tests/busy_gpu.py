@@ -1,4 +1,4 @@
-"""Other programs on the GPU: processes that multiply matrices for as long as they are asked to.
+"""Other programs on the GPU: processes that multiply matrices until they are stopped.
 
 A GPU shared with them runs the streams of a test in another order than an idle one.
 """
@@ -14,7 +14,7 @@ import torch
 NUM_PROCESSES = 4
 SIZE = 4096  # of square matrices
 AT_ONCE = 20  # products before a process looks for another command
-PATIENCE = 60.0  # seconds that a process has to end
+TIMEOUT = 60.0  # seconds that a process has to end
 
 
 class OtherPrograms:
@@ -56,7 +56,7 @@ class OtherPrograms:
                 process.stdin.close()  # at which it ends
         for process in self.processes:
             try:
-                process.wait(PATIENCE)
+                process.wait(TIMEOUT)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -64,7 +64,7 @@ class OtherPrograms:
         self.processes = []
 
 
-def multiply_as_told(device: str, size: int) -> None:
+def follow_commands(device: str, size: int) -> None:
     """Follow the commands on standard input, and confirm each, until there are no more."""
     matrix = torch.ones(size, size, device=device)
     product, is_busy = torch.empty_like(matrix), False
@@ -85,4 +85,4 @@ def multiply_as_told(device: str, size: int) -> None:
 
 
 if __name__ == "__main__":
-    multiply_as_told(sys.argv[1], int(sys.argv[2]))
+    follow_commands(sys.argv[1], int(sys.argv[2]))

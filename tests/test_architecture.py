@@ -1,4 +1,4 @@
-"""A stage imports only from earlier stages, and every file has a subject."""
+"""A stage imports only from earlier stages, and no file is a collection of utilities."""
 
 import ast
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ STAGES = (
     "commands",
     "cli",
 )
-FREE = ("__init__", "__main__")  # the front doors lead everywhere
+FREE = ("__init__", "__main__")  # entry points import from all stages
 FORBIDDEN_NAMES = ("utils", "util", "base", "common", "helpers", "misc")
 FILES = sorted(PACKAGE.rglob("*.py"))
 

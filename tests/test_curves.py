@@ -1,4 +1,4 @@
-"""The training curves on docs/results.md are those of the runs in results, and well told."""
+"""The training curves on docs/results.md are those of the runs in results."""
 
 import json
 import re

@@ -1,6 +1,4 @@
-"""The documentation lists the experiments there are, tells what is in the files of results, and
-links to files that are there.
-"""
+"""The documentation lists all experiments, agrees with the results, and has valid links."""
 
 import re
 

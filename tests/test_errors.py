@@ -1,4 +1,4 @@
-from nodepiece.errors import MOST_CHARACTERS, InputError
+from nodepiece.errors import MAX_CHARACTERS, InputError
 
 
 def test_a_message_stays_on_one_line_whatever_it_quotes() -> None:
@@ -13,4 +13,4 @@ def test_a_long_message_keeps_its_beginning_and_its_advice() -> None:
 
 
 def test_a_message_of_control_characters_is_no_longer_for_being_escaped() -> None:
-    assert len(str(InputError("\0" * 10_000))) <= MOST_CHARACTERS + 5
+    assert len(str(InputError("\0" * 10_000))) <= MAX_CHARACTERS + 5

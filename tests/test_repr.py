@@ -91,12 +91,12 @@ def test_a_run(tmp_path: Path) -> None:
     overrides = ["training.epochs=1", "encoder.dim=8", "training.validate_every=0"]
 
     run = nodepiece.train("countries", tmp_path / "run", overrides=overrides, device="cpu")
-    supposed = run.with_facts([("Ruritania", "borders", "Kenya")])
+    assumed = run.with_facts([("Ruritania", "borders", "Kenya")])
 
     assert repr(run) == (
         f"LinkRun('{tmp_path / 'run'}': link-prediction on 'countries', 831 nodes)"
     )
-    assert repr(supposed).endswith("832 nodes, with assumed facts)")
+    assert repr(assumed).endswith("832 nodes, with assumed facts)")
     shown = dir(run)
     assert {"predict", "vectors", "with_facts", "evaluate", "folder"} <= set(shown)
     assert not {name for name in shown if name.startswith("_")} and "snapshot" not in shown

@@ -190,7 +190,7 @@ def test_the_last_of_two_overrides_wins() -> None:
         ('extends = "fb15k-237-papr"', "did you mean fb15k-237-paper"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(text: str, sentence: str, tmp_path: Path) -> None:
+def test_a_mistake_is_reported_with_its_place(text: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=sentence):
         load_experiment(write(tmp_path, text))
 
@@ -206,7 +206,7 @@ def test_a_mistake_is_told_with_its_place(text: str, sentence: str, tmp_path: Pa
         ("=3", "unknown setting ''"),
     ],
 )
-def test_a_mistaken_override_is_told(override: str, sentence: str) -> None:
+def test_a_mistaken_override_is_reported(override: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         load_experiment("countries", [override])
 

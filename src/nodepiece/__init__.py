@@ -97,7 +97,7 @@ __all__ = [
     "write_labelled_folder",
 ]
 
-# Where each name lives; the imports above say the same to type checkers.
+# The module of each name; the imports above say the same to type checkers.
 _HOMES = {
     "ChangingGraph": "nodepiece.tokenizer.changing_graph",
     "Dataset": "nodepiece.data.dataset",

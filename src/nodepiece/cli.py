@@ -1,7 +1,7 @@
 """The command line: which commands there are, and how errors are reported.
 
-Exit status: 0 done; 1 the system refused or nodepiece has a bug; 2 the user can fix it, such as a
-path that leads nowhere; 130 stopped with Ctrl-C. Each command is a file in `commands/`.
+Exit status: 0 done; 1 an error of the system, or a bug in nodepiece; 2 an error that the user can
+fix, such as a wrong path; 130 stopped with Ctrl-C. Each command is a file in `commands/`.
 """
 
 import errno
@@ -115,7 +115,7 @@ def show_warnings() -> None:
 def main() -> None:
     show_warnings()
     arguments = sys.argv[1:]
-    wants_traceback = "--debug" in arguments  # at any position: people add it at the end
+    wants_traceback = "--debug" in arguments  # at any position
     watch_interrupts()
     try:
         app([argument for argument in arguments if argument != "--debug"], prog_name="nodepiece")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-MOST_CHARACTERS = 1_500  # of a message
+MAX_CHARACTERS = 1_500  # of a message
 STOPPED = 130, "stopped before the end; nothing half-written is left behind"  # status, sentence
 
 
@@ -47,15 +47,15 @@ def one_line(text: str) -> str:
 
     The middle of a long text is left out, as the end has the advice.
     """
-    if len(text) > MOST_CHARACTERS:
-        text = f"{text[: MOST_CHARACTERS * 2 // 3]} ... {text[-MOST_CHARACTERS // 3 :]}"
+    if len(text) > MAX_CHARACTERS:
+        text = f"{text[: MAX_CHARACTERS * 2 // 3]} ... {text[-MAX_CHARACTERS // 3 :]}"
     if text.isprintable():
         return text
     escaped = "".join(
         each if each.isprintable() else " " if each.isspace() else ascii(each)[1:-1]
         for each in text
     )
-    return one_line(escaped) if len(escaped) > MOST_CHARACTERS + 5 else escaped
+    return one_line(escaped) if len(escaped) > MAX_CHARACTERS + 5 else escaped
 
 
 class Stopped(Exception):

@@ -36,8 +36,8 @@ class Recipe:
     purpose: str  # a key of PURPOSES
     path: str  # of its file within the package
     description: str
-    extends: str | None  # the recipe whose settings it takes over
-    changes: Table  # the settings that it has of its own
+    extends: str | None  # the recipe whose settings it inherits
+    changes: Table  # the settings that it changes
 
     @property
     def is_in_matrix(self) -> bool:
@@ -48,11 +48,6 @@ class Recipe:
 def experiment_names() -> list[str]:
     """The names of the experiments that come with nodepiece, sorted."""
     return sorted(recipes())
-
-
-def describe_experiment(name: str) -> str:
-    """What an experiment that comes with nodepiece is, in a sentence or two."""
-    return recipes()[name].description
 
 
 @cache
@@ -106,7 +101,7 @@ def _comment_at_the_top(text: str) -> str:
 def read_settings(source: str | Path, children: tuple[str, ...] = ()) -> Table:
     """The settings of a TOML file or a named experiment, on top of those that it extends."""
     if str(source) in children:
-        raise InputError(f"{source} extends itself; take the circle out of {' -> '.join(children)}")
+        raise InputError(f"{source} extends itself; remove the cycle {' -> '.join(children)}")
     path = Path(source)
     is_file = path.suffix == ".toml" or path.is_file()
     if is_file:
@@ -149,7 +144,7 @@ def merge(below: Table, above: Table) -> Table:
 
 
 def _not_an_experiment(source: str, what: str) -> InputError:
-    """For who gives a graph where an experiment is asked for."""
+    """The error for a file that is not an experiment, such as a graph."""
     return InputError(
         f"{source} is {what}, and an experiment is a TOML file; to train on these facts write into "
         f'mine.toml the lines dataset = {json.dumps(source)} and extends = "countries", and give '

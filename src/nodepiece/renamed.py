@@ -43,7 +43,7 @@ def current_settings(table: dict[str, Any], source: str) -> dict[str, Any]:
         new_group, _, new_key = new.partition(".")
         place = renamed.setdefault(new_group, {})
         if not isinstance(place, dict):
-            continue  # refused by who builds the record
+            continue  # the constructor of the record refuses it
         if new_key in place:
             raise InputError(f"{source}: {old} is the old name of {new}; give one of them")
         place[new_key] = values.pop(key)

@@ -80,7 +80,7 @@ class Experiment:
 def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experiment:
     """Read an experiment: a TOML file, or the name of one that comes with nodepiece.
 
-    `extends = NAME` at the top takes over everything from another one first: a file, looked for
+    `extends = NAME` at the top inherits all settings of another experiment: a file, searched
     beside this one, or a name. `overrides` are given as on the command line, such as
     "training.epochs=5".
     """
@@ -99,7 +99,7 @@ def with_overrides(experiment: Experiment, overrides: Sequence[str]) -> Experime
 
 
 def to_toml(experiment: Experiment, *, mark_changes: bool = False) -> str:
-    """The whole experiment, every default written out: what a run folder keeps.
+    """The whole experiment as TOML, with every default, as a run folder stores it.
 
     `mark_changes` adds the default as a comment to every setting that differs from it.
     """
@@ -210,7 +210,7 @@ def _checked(value: object, hint: Any, where: str) -> object:
     kinds = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     kinds = tuple(get_origin(kind) or kind for kind in kinds)
     if tuple in kinds and isinstance(value, list):
-        return tuple(value)  # whose record knows what may be in it
+        return tuple(value)  # checked by the record
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
         try:
             return float(value)

@@ -10,7 +10,7 @@ import os
 import sys
 from threading import Event, Thread
 
-_CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # what the user may have chosen
+_CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # variables that the user may have set
 _was_too_late: list[bool] = []
 
 
@@ -58,6 +58,6 @@ def start_kernel_threads() -> None:
 def _keep_workers(is_started: Event) -> None:
     import torch
 
-    torch.ones(1 << 20).add_(1.0)  # large enough to be shared out
+    torch.ones(1 << 20).add_(1.0)  # large enough to use several threads
     is_started.set()
     Event().wait()

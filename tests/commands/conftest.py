@@ -26,7 +26,7 @@ Nodepiece = Callable[..., Outcome]
 def nodepiece(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Nodepiece:
-    """Call it with arguments; it answers with the exit status and what was printed."""
+    """A function that runs a command; it returns the exit status and the printed text."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -68,7 +68,7 @@ SMALL = ("--anchors", 1, "--anchors-per-node", 1, "--relations-per-node", 3, "--
 
 @pytest.fixture
 def vocabulary(nodepiece: Nodepiece, facts: Path, tmp_path: Path) -> Path:
-    """Of `facts`, with bob or ada, whoever comes first, as the only anchor."""
+    """A vocabulary of `facts`, with bob or ada, the first of them, as the only anchor."""
     folder = tmp_path / "vocabulary"
     assert nodepiece("tokenize", facts, "-o", folder, *SMALL).status == 0
     return folder
@@ -79,7 +79,7 @@ FEW_EPOCHS = ("training.epochs=2", "training.validate_every=1", "encoder.dim=16"
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on the graph of countries, trained for two epochs; to be looked at, not touched."""
+    """A run on the graph of countries, trained for two epochs; tests must not change it."""
     import nodepiece
 
     folder = tmp_path_factory.mktemp("trained") / "run"

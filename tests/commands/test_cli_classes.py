@@ -1,4 +1,4 @@
-"""A graph and a label file of anybody's: labelled, trained on, judged and asked, by command."""
+"""A graph and a label file by commands: label, train, evaluate, predict."""
 
 import json
 from pathlib import Path
@@ -62,9 +62,9 @@ def test_label_says_what_it_left_out(nodepiece: Nodepiece, dump: Path) -> None:
     assert report["num_rare_classes"] == 1  # captain
     assert report["num_labelled"] == {"train": 6, "valid": 3, "test": 3}
     assert json.loads((dump / "dataset/label_split.json").read_text()) == report
-    told = nodepiece("label", "facts.tsv", "labels.tsv", "-o", "dataset", "--least-nodes", 3)
-    assert told.status == 0
-    assert "left out 1 labelled node that the graph does not have" in told.out
+    printed = nodepiece("label", "facts.tsv", "labels.tsv", "-o", "dataset", "--least-nodes", 3)
+    assert printed.status == 0
+    assert "left out 1 labelled node that the graph does not have" in printed.out
 
 
 def test_a_labelled_graph_is_trained_on_judged_and_asked(nodepiece: Nodepiece, dump: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_labelled_graph_is_trained_on_judged_and_asked(nodepiece: Nodepiece, d
     assert "person 3" in shown and "probability" in shown
 
 
-def test_questions_that_do_not_go_together_are_refused(nodepiece: Nodepiece, dump: Path) -> None:
+def test_queries_that_do_not_go_together_are_refused(nodepiece: Nodepiece, dump: Path) -> None:
     label(nodepiece)
     nodepiece("train", "mine.toml", "-o", "run", "--device", "cpu")
     both = nodepiece("predict", "run", "--node", "person 3", "--head", "person 1")

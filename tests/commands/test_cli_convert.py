@@ -1,4 +1,4 @@
-"""nodepiece convert, and training and judging on what it writes."""
+"""nodepiece convert, and training and evaluation on the folder that it writes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_only_the_judging_can_be_changed_after_training(
     assert "would change what was trained" in ran.err
 
 
-def test_negatives_that_a_dataset_lacks_are_told_before_training(nodepiece: Nodepiece) -> None:
+def test_negatives_that_a_dataset_lacks_are_reported_before_training(nodepiece: Nodepiece) -> None:
     ran = nodepiece("train", "countries", "-o", "run", "--set", "evaluation.candidates=given")
     assert ran.status == 2
     assert "comes without negatives" in ran.err

@@ -23,7 +23,7 @@ def one_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nodepiece.settings.load_experiment", load_quick)
 
 
-def test_it_compares_three_models_answers_questions_and_leaves_a_run(nodepiece: Nodepiece) -> None:
+def test_it_compares_three_models_answers_queries_and_leaves_a_run(nodepiece: Nodepiece) -> None:
     ran = nodepiece("demo", "-o", "run")
 
     assert ran.status == 0
@@ -52,7 +52,7 @@ def test_a_run_that_is_there_is_kept(nodepiece: Nodepiece, run: Path) -> None:
 
 
 @pytest.mark.parametrize("query", [query for _, query in QUERIES])
-def test_the_truth_of_every_question_is_in_the_test_facts_alone(
+def test_the_truth_of_every_query_is_in_the_test_facts_alone(
     trained: Path, query: dict[str, str]
 ) -> None:
     run = load_links(trained)

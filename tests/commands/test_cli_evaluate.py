@@ -15,13 +15,13 @@ def test_it_finds_what_training_found(nodepiece: Nodepiece, trained: Path) -> No
     ran = nodepiece("evaluate", trained, "--json", "--per-relation", "--device", "cpu")
 
     assert ran.status == 0
-    found, told = json.loads((trained / "metrics.json").read_text()), json.loads(ran.out)
-    assert told["split"] == "test"
+    found, printed = json.loads((trained / "metrics.json").read_text()), json.loads(ran.out)
+    assert printed["split"] == "test"
     for key in ("mrr", "hits@1", "hits@10", "mean_rank", "head", "tail", "relations"):
-        assert told[key] == found[key]
+        assert printed[key] == found[key]
 
 
-def test_relations_are_named_and_told_only_when_asked_for(
+def test_relations_are_named_and_shown_only_when_asked_for(
     nodepiece: Nodepiece, trained: Path
 ) -> None:
     assert "relations" not in json.loads(nodepiece("evaluate", trained, "--json").out)

@@ -77,7 +77,9 @@ def test_a_file_is_shown_with_what_it_extends(nodepiece: Nodepiece) -> None:
         (("list", "freebase"), "no experiment has freebase in its name"),
     ],
 )
-def test_mistakes_are_told(nodepiece: Nodepiece, arguments: tuple[str, ...], sentence: str) -> None:
+def test_mistakes_are_reported(
+    nodepiece: Nodepiece, arguments: tuple[str, ...], sentence: str
+) -> None:
     ran = nodepiece("experiments", *arguments)
 
     assert ran.status == 2

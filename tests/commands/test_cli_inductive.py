@@ -89,7 +89,7 @@ def test_a_run_is_judged_beside_its_baseline_and_asked_about_another_graph(
         file.write("ann\tadores\toslo\n")
     refused = nodepiece(*asked, "--head", "ann")
     assert refused.status == 2
-    assert "'adores', were not there in training" in refused.err
+    assert "'adores', were not in training" in refused.err
     assert "--unseen-relations mean" in refused.err
     answers = json.loads(nodepiece(*asked, "--head", "ann", "--unseen-relations", "mean").out)
     assert answers["answers"][0]["name"] == "italy"

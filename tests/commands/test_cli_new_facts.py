@@ -52,15 +52,15 @@ def test_a_country_that_training_never_saw_gets_sensible_neighbours(
 ) -> None:
     ran = nodepiece("train", without_kenya / "experiment.toml", "-o", "run", "--device", "cpu")
     assert ran.status == 0
-    told = tmp_path / "kenya.tsv"
-    told.write_text(
+    new_facts = tmp_path / "kenya.tsv"
+    new_facts.write_text(
         "Kenya\tborders\tUganda\nKenya\tborders\tTanzania\n"
         "Kenya\thas language\tSwahili\nKenya\tin region\tAfrica\n"
     )
 
     def likeliest(relation: str, top: int) -> list[str]:
         query = ("--head", "Kenya", "--relation", relation, "--top", top, "--json")
-        answer = nodepiece("predict", "run", *query, "--facts", told)
+        answer = nodepiece("predict", "run", *query, "--facts", new_facts)
         assert answer.status == 0
         return [each["name"] for each in json.loads(answer.out)["answers"]]
 
@@ -69,7 +69,7 @@ def test_a_country_that_training_never_saw_gets_sensible_neighbours(
     assert "UTC+03:00" in likeliest("in time zone", 3)
 
 
-def test_supposed_facts_are_understood_and_not_kept(
+def test_assumed_facts_are_understood_and_not_kept(
     nodepiece: Nodepiece, trained: Path, facts: Path
 ) -> None:
     query = ("--head", "Ruritania", "--relation", "borders")
@@ -122,15 +122,15 @@ def test_updates_last_and_say_what_they_did(
     assert ran.status == 0
     assert "added 3 facts and 1 node, removed 0 facts and 0 nodes" in ran.out
     query = ("--head", "Ruritania", "--relation", "borders", "--include-known", "--json")
-    told = json.loads(nodepiece("predict", run, *query, "--top", 900).out)["answers"]
-    assert [answer["name"] for answer in told if answer["known"]] == ["Kenya"]
+    printed = json.loads(nodepiece("predict", run, *query, "--top", 900).out)["answers"]
+    assert [answer["name"] for answer in printed if answer["known"]] == ["Kenya"]
     gone = tmp_path / "gone.txt"
     gone.write_text("Kenya\n")
     old = tmp_path / "old.tsv"
     old.write_text("Ruritania\thas language\tEnglish\nRuritania\thas language\tFrench\n")
     ran = nodepiece("update", run, "--remove", old, "--remove-nodes", gone, "--json")
-    told = json.loads(ran.out)
-    assert (told["num_gone_nodes"], told["num_absent"]) == (1, 1)
+    printed = json.loads(ran.out)
+    assert (printed["num_gone_nodes"], printed["num_absent"]) == (1, 1)
     again = load(run)
     assert again.known(head="Ruritania", relation="borders") == []
     assert "Kenya" not in again.node_names() and len(again.embed()) == 831
@@ -141,8 +141,8 @@ def test_json_of_an_update_has_what_was_asked_for(
 ) -> None:
     assert json.loads(nodepiece("update", run, "--keep-vectors", "--json").out) == {"num_kept": 831}
     ran = nodepiece("update", run, "--keep-vectors", "--add", facts, "--json")
-    told = json.loads(ran.out)
-    assert (told["num_kept"], told["num_added"], told["num_new_nodes"]) == (0, 3, 1)
+    printed = json.loads(ran.out)
+    assert (printed["num_kept"], printed["num_added"], printed["num_new_nodes"]) == (0, 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_what_the_user_can_mend_is_said_in_one_sentence(
 def test_a_split_of_the_countries_can_be_trained_on(nodepiece: Nodepiece, tmp_path: Path) -> None:
     ran = nodepiece("split", "countries", "-o", "split", "--share", 0.05, "--json")
     assert ran.status == 0
-    told = json.loads(ran.out)
-    assert told["num_unseen"]["test"] > 10 and told["seed"] == 0
+    printed = json.loads(ran.out)
+    assert printed["num_unseen"]["test"] > 10 and printed["seed"] == 0
     assert "unseen nodes for test" in nodepiece("split", "countries", "-o", "split").out
     (tmp_path / "unseen.toml").write_text(
         'extends = "countries"\ndataset = "split"\ntask = "out-of-sample"\n'

@@ -50,13 +50,13 @@ def test_node_classification_without_its_files_asks_for_them(
     assert "nodepiece datasets fetch" in str(result.exception)
 
 
-def test_times_are_told_where_they_were_tried() -> None:
+def test_times_are_reported_where_they_were_tried() -> None:
     words = ["plan", "countries-shallow", "--json", "--device", "cpu"]
     (model,) = json.loads(RUNNER.invoke(app, words).stdout)["models"]
     assert model["seconds"]["training"] > 0
 
 
-def test_an_unknown_name_is_told() -> None:
+def test_an_unknown_name_is_reported() -> None:
     result = RUNNER.invoke(app, ["plan", "fb15k-238", "--no-trial"])
     assert "neither a file" in str(result.exception)
 

@@ -39,24 +39,24 @@ def test_known_facts_are_left_out_and_counted(nodepiece: Nodepiece, trained: Pat
 def test_known_facts_are_shown_and_marked_when_asked_for(
     nodepiece: Nodepiece, trained: Path
 ) -> None:
-    told = answers(nodepiece, trained, *BORDERS, "--include-known", "--top", 900)
+    printed = answers(nodepiece, trained, *BORDERS, "--include-known", "--top", 900)
 
-    assert {name for name, is_known in told.items() if is_known} == NEIGHBOURS
+    assert {name for name, is_known in printed.items() if is_known} == NEIGHBOURS
     assert "yes" in nodepiece("predict", trained, *BORDERS, "--include-known", "--top", 900).out
 
 
 def test_a_node_does_not_answer_for_itself(nodepiece: Nodepiece, trained: Path) -> None:
-    told = answers(nodepiece, trained, *BORDERS, "--top", 900)
+    printed = answers(nodepiece, trained, *BORDERS, "--top", 900)
 
-    assert len(told) == 831 - len(NEIGHBOURS) - 1
-    assert "Kenya" not in told
+    assert len(printed) == 831 - len(NEIGHBOURS) - 1
+    assert "Kenya" not in printed
 
 
 def test_heads_are_asked_for_with_a_tail(nodepiece: Nodepiece, trained: Path) -> None:
     asked = ("--relation", "has capital", "--tail", "Nairobi", "--include-known", "--top", 900)
-    told = answers(nodepiece, trained, *asked)
+    printed = answers(nodepiece, trained, *asked)
 
-    assert [name for name, is_known in told.items() if is_known] == ["Kenya"]
+    assert [name for name, is_known in printed.items() if is_known] == ["Kenya"]
 
 
 def test_a_head_is_the_tail_of_the_inverse_relation(nodepiece: Nodepiece, trained: Path) -> None:
@@ -67,13 +67,13 @@ def test_a_head_is_the_tail_of_the_inverse_relation(nodepiece: Nodepiece, traine
 
 
 def test_the_relation_of_a_pair_is_asked_for_with_both(nodepiece: Nodepiece, trained: Path) -> None:
-    told = answers(
+    printed = answers(
         nodepiece, trained, "--head", "Kenya", "--tail", "Uganda", "--include-known", "--top", 50
     )
 
     relations = load_countries().names.relations.to_pylist()
-    assert set(told) == {*relations, *(f"inverse of {name}" for name in relations)}
-    assert [name for name, is_known in told.items() if is_known] != []
+    assert set(printed) == {*relations, *(f"inverse of {name}" for name in relations)}
+    assert [name for name, is_known in printed.items() if is_known] != []
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_relation_of_a_pair_is_asked_for_with_both(nodepiece: Nodepiece, tra
         (["--head", "Kenya", "--relation", "borders", "--tail", "Uganda"], "give exactly two"),
     ],
 )
-def test_questions_that_cannot_be_asked_are_refused(
+def test_queries_that_cannot_be_asked_are_refused(
     nodepiece: Nodepiece, trained: Path, options: list[str], sentence: str
 ) -> None:
     ran = nodepiece("predict", trained, *options)

@@ -130,7 +130,7 @@ def test_an_experiment_without_such_settings_is_written_without_them() -> None:
         ("reading.header=maybe", "reading.header must be"),
     ],
 )
-def test_a_mistaken_setting_is_told(override: str, said: str) -> None:
+def test_a_mistaken_setting_is_reported(override: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         load_experiment("countries", [override])
 

@@ -57,7 +57,7 @@ def test_it_writes_a_run_folder_and_tells_the_result(nodepiece: Nodepiece) -> No
     found = json.loads(Path("run/metrics.json").read_text())
     assert f"countries: test MRR {found['mrr']:.4f}, Hits@1 {found['hits@1']:.4f}" in ran.out
     assert "nodepiece predict run --head X --relation R" in ran.out
-    assert "831 nodes, 3,222 facts to learn from, 165 for valid, 165 for test" in ran.err
+    assert "831 nodes, 3,222 facts for train, 165 for valid, 165 for test" in ran.err
     assert "epoch 1/1: loss" in ran.err
 
 
@@ -203,7 +203,7 @@ def test_a_run_is_not_replaced_by_mistake(nodepiece: Nodepiece, run: Path) -> No
     ran = nodepiece("train", "countries", "-o", run, *ONE_EPOCH)
 
     assert ran.status == 2
-    assert "holds a run already; go on with it (--resume), replace it (--overwrite)" in ran.err
+    assert "holds a run already; continue it (--resume), replace it (--overwrite)" in ran.err
     assert (run / "model.safetensors").read_bytes() == before
     assert nodepiece("train", "countries", "-o", run, "--overwrite", *ONE_EPOCH).status == 0
     assert (run / "model.safetensors").read_bytes() != before
@@ -217,7 +217,7 @@ def test_a_folder_of_something_else_is_refused_before_the_work(nodepiece: Nodepi
 
     assert ran.status == 2
     assert "photos exists and is not a run (it has no config.toml)" in ran.err
-    assert "facts to learn from" not in ran.err
+    assert "facts for train" not in ran.err
 
 
 @pytest.fixture

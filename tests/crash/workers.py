@@ -21,7 +21,7 @@ from tests.crash.jobs import Job
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.crash.jobs", "tests.crash.workers"])
-MOST_SECONDS = 300.0  # for a job that takes one or two: the machine may be busy
+MAX_SECONDS = 300.0  # for a job that takes one or two: the machine may be busy
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod")  # rename is replace too
 
 
@@ -86,8 +86,8 @@ def start(job: Job, instant: Instant | None) -> tuple[Any, Connection]:
 
 
 def answer(channel: Connection) -> Trace | None:
-    if not channel.poll(MOST_SECONDS):
-        raise Wrong(f"the process did not finish within {MOST_SECONDS:.0f} s")
+    if not channel.poll(MAX_SECONDS):
+        raise Wrong(f"the process did not finish within {MAX_SECONDS:.0f} s")
     message = channel.recv()
     if isinstance(message, str):
         raise Wrong(f"the process failed without being killed:\n{message}")

@@ -7,7 +7,6 @@ from nodepiece.data.benchmarks import (
     INDUCTIVE,
     benchmark_named,
     cache_folder,
-    find_benchmark,
     locate_benchmark,
     search_places,
 )
@@ -72,7 +71,7 @@ def test_without_xdg_the_cache_is_in_the_home_folder(monkeypatch: pytest.MonkeyP
 def test_a_benchmark_is_found_in_its_folder(tmp_path: Path, ending: str) -> None:
     files = [f"{part}.{ending}" for part in ("train", "valid", "test")]
     folder = write_files(tmp_path / "umls", *files)
-    assert find_benchmark("umls", data=tmp_path) == folder
+    assert locate_benchmark("umls", data=tmp_path).folder == folder
 
 
 def test_a_benchmark_is_found_as_its_public_release_has_it(tmp_path: Path) -> None:
@@ -85,10 +84,13 @@ def test_a_benchmark_is_found_as_its_public_release_has_it(tmp_path: Path) -> No
         "nc_edges.txt",
         *[f"nc_{part}_so_labels.json" for part in ("train", "val", "test")],
     )
-    assert find_benchmark("fb15k-237", data=tmp_path).samefile(tmp_path / "FB15k-237")
-    assert find_benchmark("countries-s2", data=tmp_path) == tmp_path / "countries/countries_S2"
-    assert find_benchmark("own18rr", data=tmp_path) == tmp_path / "WN18RR/processed"
-    assert find_benchmark("wd50k-nc", data=tmp_path) == tmp_path / "wd50k/triples"
+    assert locate_benchmark("fb15k-237", data=tmp_path).folder.samefile(tmp_path / "FB15k-237")
+    assert (
+        locate_benchmark("countries-s2", data=tmp_path).folder
+        == tmp_path / "countries/countries_S2"
+    )
+    assert locate_benchmark("own18rr", data=tmp_path).folder == tmp_path / "WN18RR/processed"
+    assert locate_benchmark("wd50k-nc", data=tmp_path).folder == tmp_path / "wd50k/triples"
 
 
 def test_the_two_graphs_of_grail_are_found_side_by_side(tmp_path: Path) -> None:
@@ -105,22 +107,22 @@ def test_a_complete_copy_is_preferred_to_an_incomplete_one_found_earlier(
     write_files(tmp_path / "given" / "umls", "train.tsv")
     whole = write_files(tmp_path / "other" / "umls", "train.txt", "valid.txt", "test.txt")
     monkeypatch.setenv("NODEPIECE_DATA", str(tmp_path / "other"))
-    assert find_benchmark("umls", data=tmp_path / "given") == whole
+    assert locate_benchmark("umls", data=tmp_path / "given").folder == whole
 
 
 def test_one_not_found_is_named_with_places_command_and_files(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        find_benchmark("umls", data=tmp_path)
+        locate_benchmark("umls", data=tmp_path)
     message = str(caught.value)
     assert f"not found in {tmp_path}, {cache_folder()}" in message
     assert "`nodepiece datasets fetch umls`" in message
     assert "umls/ with train.tsv.gz, valid.tsv.gz, test.tsv.gz" in message
 
 
-def test_an_incomplete_copy_is_told_with_what_it_lacks(tmp_path: Path) -> None:
+def test_an_incomplete_copy_is_reported_with_what_it_lacks(tmp_path: Path) -> None:
     folder = write_files(tmp_path / "umls", "train.tsv", "test.tsv")
     with pytest.raises(InputError, match=f"{folder} lacks valid"):
-        find_benchmark("umls", data=tmp_path)
+        locate_benchmark("umls", data=tmp_path)
 
 
 def test_an_unknown_name_brings_near_ones() -> None:
@@ -134,7 +136,7 @@ def test_an_unknown_name_brings_near_ones() -> None:
 
 def test_a_data_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
-        find_benchmark("umls", data=tmp_path / "typo")
+        locate_benchmark("umls", data=tmp_path / "typo")
 
 
 def test_twelve_inductive_benchmarks_have_six_files_each() -> None:

@@ -1,4 +1,4 @@
-"""Downloads against a small server on this machine that can be told to misbehave."""
+"""Downloads from a small local server that can be made to misbehave."""
 
 import gzip
 import io
@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from nodepiece.data import fetch as fetch_module
-from nodepiece.data.benchmarks import find_benchmark
-from nodepiece.data.download import Patience, _refuse_plain_http
+from nodepiece.data.benchmarks import locate_benchmark
+from nodepiece.data.download import RetryPolicy, _refuse_plain_http
 from nodepiece.data.fetch import RECEIPT, FetchProgress, FetchReport, fetch_benchmark
 from nodepiece.data.releases import Source, load_sources
-from nodepiece.data.unpack import unpack
+from nodepiece.data.unpack import ARCHIVE_SUFFIXES, unpack
 from nodepiece.errors import InputError
 
 TRIPLES = b"a\tlikes\tb\n" * 500  # long enough to break off in the middle
@@ -28,7 +28,7 @@ NAMES = ("train", "valid", "test")
 
 @dataclass
 class Server:
-    """What is served, how it misbehaves, and what was asked."""
+    """The files that are served, how the server misbehaves, and the requests it received."""
 
     address: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Fetch:
             progress=self.reports.append,
             unchecked=self.unchecked,
             sources={self.name: self.sources},
-            patience=Patience(tries=tries, timeout=5, sleep=self.waits.append),
+            retry=RetryPolicy(tries=tries, timeout=5, sleep=self.waits.append),
         )
 
 
@@ -162,7 +162,7 @@ def test_a_fetched_benchmark_is_found_and_holds_the_served_bytes(
 
     assert report == FetchReport("umls", tmp_path / "umls", len(TRIPLES) + 60, (), was_there=False)
     assert report.caution is None
-    assert find_benchmark("umls", data=tmp_path) == tmp_path / "umls"
+    assert locate_benchmark("umls", data=tmp_path).folder == tmp_path / "umls"
     assert (tmp_path / "umls" / "train.tsv").read_bytes() == TRIPLES
     assert visible(tmp_path / "umls") == [RECEIPT, "test.tsv", "train.tsv", "valid.tsv"]
     assert list(tmp_path.iterdir()) == [tmp_path / "umls"]  # no download is left behind
@@ -440,7 +440,7 @@ def test_an_inductive_benchmark_is_stored_in_two_folders(server: Server, tmp_pat
             url = f"{server.address}/{half}/{part}.txt"
             sources.append(Source(url, blob(TRIPLES), None, f"{half}/{part}.tsv"))
     Fetch(tuple(sources), name=name).run(tmp_path)
-    assert find_benchmark(name, data=tmp_path) == tmp_path / name
+    assert locate_benchmark(name, data=tmp_path).folder == tmp_path / name
     assert [path.name for path in tmp_path.iterdir()] == ["inductive"]
 
 
@@ -459,14 +459,14 @@ def test_a_release_without_a_checksum_is_refused_unless_asked_for(
 
 
 @pytest.mark.parametrize("announces", [True, False])
-def test_a_download_of_unknown_size_ends_at_its_limit(
+def test_a_download_of_unknown_size_stops_at_its_limit(
     server: Server, tmp_path: Path, announces: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nodepiece.data.download.BLOCK", 100)
     server.announces = announces
     (source, *_) = umls_sources(server, size=False)
     with pytest.raises(InputError, match=r"and 1,000 at most were expected"):
-        Fetch((replace(source, most_bytes=1000),)).run(tmp_path)
+        Fetch((replace(source, max_bytes=1000),)).run(tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
@@ -492,7 +492,7 @@ def test_an_archive_that_unpacks_to_more_than_stated_writes_nothing(
     wanted = {name: (f"{name}.txt",) for name in NAMES}
     (tmp_path / "into").mkdir()
     with pytest.raises(InputError, match=r"more than the 1,000,000 bytes that were expected"):
-        unpack(archive, wanted, tmp_path / "into", most_bytes=1_000_000)
+        unpack(archive, wanted, tmp_path / "into", max_bytes=1_000_000)
     assert not any((tmp_path / "into").iterdir())
 
 
@@ -500,7 +500,7 @@ def test_an_unwanted_member_is_skipped_up_to_the_stated_size(tmp_path: Path) -> 
     archive = tmp_path / "umls.tar.gz"
     archive.write_bytes(tar_gz({"notes": bytes(20_000_000), "train.txt": b"a"}))
     with pytest.raises(InputError, match="more than the 1,000,000 bytes"):
-        unpack(archive, {"train": ("train.txt",)}, tmp_path / "into", most_bytes=1_000_000)
+        unpack(archive, {"train": ("train.txt",)}, tmp_path / "into", max_bytes=1_000_000)
 
 
 def test_an_archive_that_leads_before_its_beginning_is_refused(tmp_path: Path) -> None:
@@ -509,17 +509,17 @@ def test_an_archive_that_leads_before_its_beginning_is_refused(tmp_path: Path) -
         made.writestr("train.txt", b"a")
         made.getinfo("train.txt").header_offset = 2**32 - 2
     with pytest.raises(InputError, match="cannot be unpacked"):
-        unpack(archive, {"train": ("train.txt",)}, tmp_path / "into", most_bytes=1_000_000)
+        unpack(archive, {"train": ("train.txt",)}, tmp_path / "into", max_bytes=1_000_000)
 
 
 def test_an_archive_of_too_many_members_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodepiece.data.unpack.MOST_MEMBERS", 3)
+    monkeypatch.setattr("nodepiece.data.unpack.MAX_MEMBERS", 3)
     archive = tmp_path / "umls.tar.gz"
     archive.write_bytes(tar_gz({f"{i}.txt": b"" for i in range(4)}))
     with pytest.raises(InputError, match="more than 3 files"):
-        unpack(archive, {"0": ("0.txt",)}, tmp_path / "into", most_bytes=1_000_000)
+        unpack(archive, {"0": ("0.txt",)}, tmp_path / "into", max_bytes=1_000_000)
 
 
 def test_an_extended_header_of_many_bytes_is_not_read_into_memory(tmp_path: Path) -> None:
@@ -529,7 +529,7 @@ def test_an_extended_header_of_many_bytes_is_not_read_into_memory(tmp_path: Path
     archive.write_bytes(gzip.compress(header.tobuf() + bytes(40_000_000)))
     tracemalloc.start()
     with pytest.raises(InputError):
-        unpack(archive, {"0": ("0.txt",)}, tmp_path / "into", most_bytes=100_000_000)
+        unpack(archive, {"0": ("0.txt",)}, tmp_path / "into", max_bytes=100_000_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4_000_000
@@ -551,4 +551,4 @@ def test_every_source_is_encrypted_and_has_a_size_limit() -> None:
 def test_every_source_is_an_archive_or_has_a_name_to_be_stored_under() -> None:
     for name, rows in load_sources().items():
         for row in rows:
-            assert row.is_archive or row.stored_as, name
+            assert row.stored_as or row.url.endswith(ARCHIVE_SUFFIXES), name

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nodepiece.data.array_pickle import MOST_OPERATIONS
+from nodepiece.data.array_pickle import MAX_OPERATIONS
 from nodepiece.data.torch_arrays import load_arrays
 from nodepiece.errors import InputError
 
@@ -60,7 +60,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
         call("collections.OrderedDict", b"(" + nested(60) + b"N\x86l") + b"."
     ),
     "nested tuples that are called": lambda: nested(60) + b")R.",
-    "many operations": lambda: b"]" * (MOST_OPERATIONS + 1) + b".",
+    "many operations": lambda: b"]" * (MAX_OPERATIONS + 1) + b".",
     "a text encoded many times": lambda: (
         text(bytes(100_000))
         + b"q\x00c_codecs\nencode\nq\x010"

@@ -59,7 +59,7 @@ def test_facts_of_unseen_nodes_and_labelled_nodes_are_counted(tmp_path: Path) ->
     assert status(tmp_path, "wd50k-nc").sizes == {"train_labels": 2}
 
 
-def test_missing_and_damaged_files_are_told(tmp_path: Path) -> None:
+def test_missing_and_damaged_files_are_reported(tmp_path: Path) -> None:
     write(tmp_path / "umls/train.tsv.gz", FACT)
     (tmp_path / "umls/valid.tsv.gz").write_bytes(gzip.compress(FACT)[:12])
     umls = status(tmp_path, "umls")
@@ -105,7 +105,7 @@ def test_our_copy_is_held_against_its_sha256(tmp_path: Path) -> None:
     }
 
 
-def test_a_changed_file_is_told_with_both_sums(tmp_path: Path) -> None:
+def test_a_changed_file_is_reported_with_both_sums(tmp_path: Path) -> None:
     write(tmp_path / "umls/train.tsv.gz", FACT)
     [changed] = [c for c in verify_benchmarks(["umls"], tmp_path) if c.state == "changed"]
     assert "expected sha256 11e8e7be6f08605a" in changed.remark

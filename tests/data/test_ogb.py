@@ -116,7 +116,7 @@ class Named:
         self.module, self.name, self.arguments, self.state = module, name, arguments, state
 
     def opcodes(self) -> bytes:
-        """Protocol 0 in part: the name, its arguments, the call, and what it is told after."""
+        """Protocol 0 in part: the name, its arguments, the call, and its state."""
         call = f"c{self.module}\n{self.name}\n".encode()
         call += pickle.dumps(self.arguments, 2)[2:-1] + pickle.REDUCE
         return call if self.state is None else call + pickle.dumps(self.state, 2)[2:-1] + b"b"
@@ -233,7 +233,7 @@ def test_arrays_of_any_byte_order_and_layout_are_read(
     [
         ({"head": np.array([0])}, "has no 'relation'"),
         (TRAIN | {"tail": np.array([1])}, "differ in length"),
-        (TRAIN | {"tail": np.array([0.5, 1.0])}, "'tail' is no column of integers"),
+        (TRAIN | {"tail": np.array([0.5, 1.0])}, "'tail' is not a column of integers"),
         (TRAIN | {"tail": np.array([1, 3])}, "outside the graph of 3 nodes"),
         (TRAIN | {"tail": np.array([1, 2**32])}, "outside the graph of 3 nodes"),
         ([1, 2], "holds a list"),

@@ -64,7 +64,7 @@ def test_training_facts_have_no_negatives(folder: Path) -> None:
 def test_a_folder_without_one_of_the_files_is_refused(countries: Dataset, tmp_path: Path) -> None:
     write_ogb(countries, tmp_path / "x", num_negatives=2, rng=np.random.default_rng(0))
     (tmp_path / "x/split/time/valid.pt").unlink()
-    with pytest.raises(InputError, match=r"split/time/valid\.pt is not there"):
+    with pytest.raises(InputError, match=r"split/time/valid\.pt; add it"):
         open_dataset(str(tmp_path / "x"))
 
 

@@ -117,7 +117,7 @@ def test_only_the_splits_that_a_dataset_lacks_are_filled() -> None:
 def test_large_datasets_have_no_more_held_out_than_can_be_ranked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("nodepiece.data.random_split.MOST_HELD_OUT", 3)
+    monkeypatch.setattr("nodepiece.data.random_split.MAX_HELD_OUT", 3)
     filled = hold_out_lacking(random_dataset(0), 0.1, rng=np.random.default_rng(0))
     assert (len(filled.valid), len(filled.test)) == (3, 3)
 
@@ -128,10 +128,10 @@ def test_the_command_writes_a_folder_that_is_read_as_it_was_split(
     ran = nodepiece("split", "countries", "-o", "split", "--valid", 0.05, "--test", 0.1, "--json")
 
     assert ran.status == 0, ran.err
-    told = json.loads(ran.out)
+    printed = json.loads(ran.out)
     found = open_dataset(str(tmp_path / "split"))
     sizes = {part: len(found.part(part)) for part in ("train", "valid", "test")}
-    assert told["facts"] == sizes
+    assert printed["facts"] == sizes
     assert found.num_unseen == {"valid": 0, "test": 0}
     assert sizes["test"] == round(0.1 * sum(sizes.values()))
     again = nodepiece("split", "countries", "-o", "split", "--test", 0.1)

@@ -106,7 +106,7 @@ def test_every_split_has_a_report(tmp_path: Path) -> None:
     assert (len(dataset.test), reports["test"].num_duplicates) == (1, 1)
 
 
-def test_facts_stated_twice_are_counted_over_all_splits_and_told_before_training(
+def test_facts_stated_twice_are_counted_over_all_splits_and_reported_before_training(
     tmp_path: Path,
 ) -> None:
     written(tmp_path, TRAIN + TRAIN, "train.tsv")

@@ -262,7 +262,7 @@ def test_a_blank_behind_every_comma_is_no_part_of_a_name(tmp_path: Path, header:
 
 def test_a_blank_before_a_quote_is_refused(tmp_path: Path) -> None:
     (tmp_path / "graph.csv").write_text('"n0", "likes", "n1"\n"n1", "likes", "n2"\n')
-    with pytest.raises(InputError, match="a blank stands between a delimiter and a quote"):
+    with pytest.raises(InputError, match="a blank between a delimiter and a quote"):
         read_graph(tmp_path / "graph.csv")
 
 

@@ -86,7 +86,7 @@ def test_a_bad_line_is_named(tmp_path: Path, text: str, said: str) -> None:
 
 def test_a_json_document_is_refused_with_what_to_write(tmp_path: Path) -> None:
     path = written(tmp_path, '[\n ["a", "r", "b"],\n ["b", "r", "c"]\n]\n', "facts.json")
-    assert refusal(path).startswith("is no JSON lines: write a fact on each line")
+    assert refusal(path).startswith("is not JSON lines: write a fact on each line")
 
 
 def test_text_that_only_begins_like_json_is_text(tmp_path: Path) -> None:

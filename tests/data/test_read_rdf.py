@@ -87,7 +87,7 @@ def test_rdf_xml_is_read_and_its_literals_counted(tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("content", [b"<?xml version='1.0'?><html/>", RDF_XML[:190], b"a\tr\tb\n"])
-def test_a_mistake_in_rdf_xml_is_told(tmp_path: Path, content: bytes) -> None:
+def test_an_error_in_rdf_xml_is_reported(tmp_path: Path, content: bytes) -> None:
     assert complaint(written(tmp_path, content, "facts.rdf"))
 
 

@@ -83,7 +83,7 @@ def test_another_graph_needs_no_other_weights_and_its_node_ids_mean_nothing() ->
     torch.testing.assert_close(scores_there[:, torch.tensor(order)], scores_here)
 
 
-def test_walks_of_a_few_questions_at_a_time_are_those_of_all(
+def test_walks_of_a_few_queries_at_a_time_are_those_of_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = model(walk_steps=2)
@@ -185,7 +185,11 @@ def test_walks_are_what_a_walker_finds_step_by_step(
         for step in range(settings.steps):
             preference = 2 * (relations @ walks.prefer[step](query) / DIM**0.5).sigmoid()
             after = torch.zeros(5)
-            for node, relation, neighbour in visible.tolist():  # the node hears its neighbour
+            for (
+                node,
+                relation,
+                neighbour,
+            ) in visible.tolist():  # from neighbour to node
                 degree = (visible[:, 0] == neighbour).sum()
                 after[node] += chance[neighbour] * preference[relation] / degree
             chance = after

@@ -84,7 +84,7 @@ def test_walks_that_cannot_be_are_refused() -> None:
         WalkSettings(2, separate_losses=True, vectors_alone=0.5)
 
 
-def test_nothing_is_heard_along_an_edge_that_is_hidden() -> None:
+def test_no_message_passes_along_a_hidden_edge() -> None:
     model = link_model("complex", layers=1, lookup=True)
     head, _, tail = EDGES[0].tolist()
     weight = torch.ones(len(EDGES), dtype=torch.float64)

@@ -50,7 +50,7 @@ def own_edges() -> QueryEdges:
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("at_once", [512, 3])
-def test_a_question_with_edges_of_its_own_walks_in_the_graph_that_has_them(
+def test_a_query_with_edges_of_its_own_walks_in_the_graph_that_has_them(
     settings: ScorerSettings, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nodepiece.decoders.walks.WALKS_AT_ONCE", at_once)
@@ -70,7 +70,7 @@ def test_a_question_with_edges_of_its_own_walks_in_the_graph_that_has_them(
 
 @pytest.mark.parametrize("settings", [WalkSettings(3, plain_steps=2), SETTINGS[-1]])
 @torch.no_grad()
-def test_hidden_edges_are_hidden_from_questions_with_edges_of_their_own(
+def test_hidden_edges_are_hidden_from_queries_with_edges_of_their_own(
     settings: ScorerSettings,
 ) -> None:
     paths, relations = scorer(settings)

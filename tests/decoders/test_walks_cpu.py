@@ -96,7 +96,7 @@ def test_one_thread_and_two_give_the_same_bytes() -> None:
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
-def test_edges_of_single_questions_and_short_numbers_take_the_other_way() -> None:
+def test_edges_of_single_queries_and_short_numbers_take_the_other_way() -> None:
     heads = torch.tensor([0])
     preferences, mix = numbers(heads)
     walk_graph = ground_of(torch.tensor([[0, 0, 1]]), heads)

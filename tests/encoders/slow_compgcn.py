@@ -1,4 +1,4 @@
-"""CompGCN written down edge by edge: the judge of the fast ways."""
+"""A slow CompGCN, edge by edge: the reference of the fast implementations."""
 
 import math
 
@@ -81,7 +81,7 @@ def hear(
     matrix: Tensor,
     node: int,
 ) -> Tensor:
-    """The sum, or the four statistics, of what a node hears in one direction."""
+    """The sum, or the four statistics, of the messages to a node in one direction."""
     own = [(edge, w) for edge, w in edges if edge[0] == node]
     dim = nodes.shape[1]
     if not own:

@@ -31,7 +31,7 @@ def bags_of(lists: list[list[int]], num_rows: int = NUM_ROWS) -> Bags:
 
 
 def counts_of(lists: list[list[int]], num_rows: int = NUM_ROWS) -> Tensor:
-    """The dense judge: how often each bag holds each row, (num_bags, num_rows)."""
+    """The dense reference: how often each bag holds each row, (num_bags, num_rows)."""
     dense = torch.zeros(len(lists), num_rows, dtype=torch.float64)
     for bag, members in enumerate(lists):
         for row in members:

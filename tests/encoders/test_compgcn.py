@@ -135,7 +135,7 @@ def test_the_same_weights_serve_another_graph() -> None:
     assert nodes.shape == (2, DIM) and relations.shape == (NUM_RELATIONS, DIM)
 
 
-def test_a_graph_without_edges_is_heard_as_silence() -> None:
+def test_a_graph_without_edges_has_no_messages() -> None:
     for settings in OPTIONS.values():
         nodes, relations = random(NUM_NODES, 1), random(NUM_RELATIONS, 2)
         none = EdgeIndex(

@@ -35,7 +35,7 @@ def test_a_node_scores_how_often_it_is_the_tail_of_the_relation(
 ) -> None:
     scores = count_tails(GRAPH).score_tails(torch.tensor([A, E]), torch.tensor([relation] * 2))
 
-    assert scores.tolist() == [expected, expected]  # whoever asks
+    assert scores.tolist() == [expected, expected]  # for any head
 
 
 def test_it_is_ranked_like_any_model() -> None:
@@ -59,7 +59,7 @@ def test_it_is_ranked_like_any_model() -> None:
 def test_ranks_by_counts_are_those_of_scoring_every_node(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodepiece.evaluation.popularity.MOST_KNOWN", 50)  # in several parts
+    monkeypatch.setattr("nodepiece.evaluation.popularity.MAX_KNOWN", 50)  # in several parts
     rng = np.random.default_rng(seed)
     facts = np.unique(rng.integers((12, 3, 12), size=(90, 3)), axis=0).astype(np.int32)
     rng.shuffle(facts)

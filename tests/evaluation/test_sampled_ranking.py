@@ -103,7 +103,7 @@ def test_what_is_not_a_number_is_refused() -> None:
 @pytest.mark.parametrize("num_rows", [3, 0])
 def test_negatives_that_do_not_go_with_the_facts_are_refused(num_rows: int) -> None:
     triples, heads, tails = drawn(seed=4, count=4)
-    with pytest.raises(InputError, match="do not go with 4 facts"):
+    with pytest.raises(InputError, match="do not fit 4 facts"):
         rank_links_among(
             look_up,
             triples,

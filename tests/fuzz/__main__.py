@@ -15,7 +15,7 @@ from tests.fuzz.workers import prepare, run_all
 
 RESULTS = ("valid", "refused", "failed")
 SECONDS_BETWEEN_LINES = 10.0
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return int(outcome.result == "failed")
         failures, counts = run(options, materials)
     print_summary(counts)
-    for failure in failures[:MOST_SHOWN]:
+    for failure in failures[:MAX_SHOWN]:
         print(
             f"\ninput {failure.number} ({failure.kind}): python -m tests.fuzz "
             f"--seed {options.seed} --only {failure.number}\n{failure.detail}"

@@ -39,7 +39,7 @@ def kind_of(rng: Random) -> str:
 
 
 def run_case(seed: int, number: int, materials: Path) -> Outcome:
-    """Make one input in a folder of its own, give it to what reads it, and judge what happens."""
+    """Make one input in a separate folder, read it, and return the outcome."""
     rng = random_of(seed, number)
     kind = kind_of(rng)
     place = Path(tempfile.mkdtemp(prefix="fuzz-"))

@@ -156,7 +156,7 @@ def archive(rng: Random, materials: Path, place: Path) -> None:
     path.write_bytes(gzip.compress(content) if not is_zip else content)
     into = place / "into"
     into.mkdir()
-    unpack(path, PARTS, into, most_bytes=10**6)
+    unpack(path, PARTS, into, max_bytes=10**6)
     if sum(file.stat().st_size for file in into.rglob("*")) > 10**6:
         raise AssertionError("more was unpacked than was stated")
 

@@ -75,7 +75,7 @@ def test_only_asking_leaves_everything_as_it_was(salt: np.uint64 | None) -> None
 
 
 def test_a_part_that_is_cut_off_forgets_its_sources() -> None:
-    # 0 - 1 - 2 - 3 - 1 with source 0: without 0 - 1, the ring must not believe itself
+    # 0 - 1 - 2 - 3 - 1 with source 0: without 0 - 1, the ring must not keep its old distances
     ring = [[0, 0, 1], [1, 0, 2], [2, 0, 3], [3, 0, 1]]
     graph = KnowledgeGraph(np.array(ring, np.int32), 4, 1)
     adjacency, table = start(graph, np.array([0], np.int32), 1, None)

@@ -27,7 +27,7 @@ def fresh_vectors(run: LinkRun) -> Tensor:
 
 
 def facts_of(run: LinkRun) -> set[tuple[str, str, str]]:
-    """The facts that a run has learned or was told, by name."""
+    """The facts of a run, trained or added, by name."""
     names = run.dataset.names
     return {
         (names.node(head), names.relation(relation), names.node(tail))

@@ -3,9 +3,9 @@
     python tests/inference/killed_updates.py RUN ROUNDS
 
 Each round forks a process that updates the run without end, kills it after a while, and opens the
-run; in every other round it is opened again and again meanwhile. Batch n brings "new n" and takes
-"new n - 1" away, so the number of the last batch tells all facts that must be there. Prints how
-many batches happened, how many states were met, and the last base.
+run; in every other round it is opened repeatedly meanwhile. Batch n adds "new n" and removes
+"new n - 1", so the number of the last batch determines all facts. Prints the number of committed
+batches, the number of different states found, and the last base.
 """
 
 import os
@@ -44,7 +44,7 @@ def check(run: LinkRun, trained: set[tuple[str, str, str]]) -> int:
 
 
 def seconds_of_six_updates(folder: Path) -> float:
-    """On this machine, the laying out and a folding included, once all kernels are loaded."""
+    """Seconds of six updates, with the first snapshot and a compaction, with loaded kernels."""
     run = load_links(folder)
     update_run(run, add=[("new 0", "lives in", "town 1")])
     shutil.rmtree(folder / UPDATES_FOLDER)

@@ -148,7 +148,7 @@ def test_no_queries_have_no_answers(run: LinkRun) -> None:
     assert len(run.predict_many([])) == 0
 
 
-def test_supposed_facts_and_updates_count(run: LinkRun, tmp_path: Path) -> None:
+def test_assumed_facts_and_updates_count(run: LinkRun, tmp_path: Path) -> None:
     new = ("person 40", "married to", "?")
     agree(run.with_facts(NEW), [*MIXED, new], top=50)
     changed = load(shutil.copytree(run.folder, tmp_path / "run"))

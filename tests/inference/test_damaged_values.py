@@ -68,7 +68,7 @@ def test_a_token_that_there_is_not_is_refused_when_a_run_is_opened(
     folder: Path, name: str, value: int
 ) -> None:
     put_into(folder / "vocabulary" / "tokens" / f"{name}.npy", value)
-    with pytest.raises(InputError, match=rf"vocabulary is damaged .*{value:,} is among the {name}"):
+    with pytest.raises(InputError, match=rf"vocabulary is damaged .*{value:,} among the {name}"):
         load_links(folder)
 
 
@@ -97,7 +97,7 @@ def test_a_distance_without_an_anchor_is_refused_before_the_graph_changes(folder
 def test_relation_sets_that_name_no_relation_are_refused(folder: Path, value: int) -> None:
     put_into(folder / "vocabulary" / "tokens" / "relation_sets_values.npy", value)
     table = load_tokens(folder / "vocabulary")
-    with pytest.raises(InputError, match=f"damaged .{value:,} is among the relations"):
+    with pytest.raises(InputError, match=f"damaged .{value:,} among the relations"):
         table.relation_sets.check(table.vocabulary.num_relations)
 
 
@@ -112,7 +112,7 @@ def test_facts_outside_the_graph_are_refused(folder: Path, split: str, value: in
 def test_tokens_of_a_damaged_base_are_refused_before_they_are_used(updated: Path) -> None:
     (base,) = (updated / UPDATES_FOLDER).glob("base-*")
     put_into(base / "tokens" / "anchors.npy", -2_000_000_000)
-    with pytest.raises(InputError, match="-2,000,000,000 is among the anchors"):
+    with pytest.raises(InputError, match="-2,000,000,000 among the anchors"):
         load_links(updated).with_facts(FACT)
 
 

@@ -131,9 +131,9 @@ def test_a_node_occurs_in_a_few_facts_at_most(
 
 
 def test_the_graph_is_the_current_one(run: FactRun, tmp_path: Path) -> None:
-    supposed = run.with_facts(NEW)
-    assert isinstance(supposed, FactRun)
-    check(supposed.discover(top=40), every_fact(supposed), 40)
+    assumed = run.with_facts(NEW)
+    assert isinstance(assumed, FactRun)
+    check(assumed.discover(top=40), every_fact(assumed), 40)
     changed = fact_run(load(shutil.copytree(run.folder, tmp_path / "run")))
     update_run(changed, add=NEW, remove_nodes=["person 2"])
 

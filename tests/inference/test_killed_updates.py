@@ -1,4 +1,4 @@
-"""A batch happens wholly or not at all, whenever the process that applies it is killed."""
+"""A batch is committed completely or not at all, whenever the process is killed."""
 
 import os
 import subprocess

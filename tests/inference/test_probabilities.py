@@ -1,4 +1,4 @@
-"""Probabilities of a run: fitted, stored, monotone, and judged by triple classification.
+"""Probabilities of a run: fitted, stored, monotone, and evaluated by triple classification.
 
 Forty people in a ring: each is a friend of the next one and a colleague of the one after that.
 """
@@ -32,7 +32,7 @@ from nodepiece.inference.labelled_facts import (
     labelled_facts,
     tail_scores,
 )
-from nodepiece.inference.node_features import MOST_HOPS, node_features
+from nodepiece.inference.node_features import MAX_HOPS, node_features
 from nodepiece.inference.opened_run import Run
 
 FACTS = [
@@ -203,15 +203,15 @@ def test_verified_negatives_are_found_beside_the_facts(tmp_path: Path) -> None:
 
 def test_nodes_are_described_by_their_facts_and_their_anchors(run: FactRun) -> None:
     node = run.dataset.names.node_id("person 20")
-    supposed = run.with_facts([("stranger", "friend of", "person 20")])
+    assumed = run.with_facts([("stranger", "friend of", "person 20")])
     alone = run.with_facts([("one", "friend of", "other")])
 
     num_facts, hops = node_features(run.snapshot, np.array([node]))[0]
-    stranger = node_features(fact_run(supposed).snapshot, np.array([40]))[0]
+    stranger = node_features(fact_run(assumed).snapshot, np.array([40]))[0]
 
     assert num_facts == np.log1p(sum("person 20" in fact for fact in TRAIN))
     assert stranger.tolist() == [np.log1p(1), hops + 1]
-    assert node_features(fact_run(alone).snapshot, np.array([40, 41]))[:, 1].max() == MOST_HOPS
+    assert node_features(fact_run(alone).snapshot, np.array([40, 41]))[:, 1].max() == MAX_HOPS
 
 
 def test_nodes_that_arrived_with_an_update_are_described_too(run: FactRun) -> None:
@@ -224,9 +224,9 @@ def test_nodes_that_arrived_with_an_update_are_described_too(run: FactRun) -> No
 
 
 def test_probabilities_follow_a_run_with_assumed_facts(calibrated: FactRun) -> None:
-    supposed = calibrated.with_facts([("stranger", "friend of", "person 20")])
+    assumed = calibrated.with_facts([("stranger", "friend of", "person 20")])
 
-    table = supposed.predict_many([("stranger", "colleague of", "?")], top=3)
+    table = assumed.predict_many([("stranger", "colleague of", "?")], top=3)
 
     assert all(0 < value < 1 for value in table["probability"].to_pylist())
 

@@ -1,4 +1,4 @@
-"""One run for many threads, for spawned workers, and what is refused after a fork."""
+"""One run shared by threads and spawned workers; what is refused after a fork."""
 
 import multiprocessing
 import pickle
@@ -42,7 +42,7 @@ def run(trained: Path, tmp_path: Path) -> LinkRun:
     return load_links(shutil.copytree(trained, tmp_path / "run"))
 
 
-def suppositions(number: int) -> list[Facts]:
+def assumed_facts(number: int) -> list[Facts]:
     """By turns about new nodes and about nodes that are there."""
     return [
         [(f"new {n}", "lives in", f"town {n % 4}"), (f"new {n}", "married to", f"person {n % 40}")]
@@ -57,7 +57,7 @@ def vectors_with(run: LinkRun, facts: Facts) -> torch.Tensor:
 
 
 def test_threads_that_suppose_facts_get_what_one_thread_gets(run: LinkRun) -> None:
-    everything = suppositions(180)
+    everything = assumed_facts(180)
     expected = [vectors_with(load_links(run.folder), facts) for facts in everything[:4]]
     with ThreadPoolExecutor(6) as threads:
         found = list(threads.map(lambda facts: vectors_with(run, facts), everything))
@@ -70,15 +70,15 @@ def test_threads_that_suppose_facts_get_what_one_thread_gets(run: LinkRun) -> No
 
 
 def test_supposing_facts_writes_to_no_array_of_the_run(run: LinkRun) -> None:
-    run.with_facts(suppositions(1)[0])
+    run.with_facts(assumed_facts(1)[0])
     tokens = run.graph.tokens
     edges, nearest = tokens.adjacency, tokens.nearest
     arrays: list[NDArray[Any]] = [tokens.relations, nearest.nearest, nearest.distance]
     arrays += [edges.start, edges.count, edges.room, edges.neighbours, edges.relations]
     before = [array.copy() for array in arrays]
-    for facts in suppositions(8):
-        supposed = run.with_facts(facts)
-        torch.testing.assert_close(supposed.node_vectors, fresh_vectors(supposed))
+    for facts in assumed_facts(8):
+        assumed = run.with_facts(facts)
+        torch.testing.assert_close(assumed.node_vectors, fresh_vectors(assumed))
     for array, as_before in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, as_before)
 
@@ -117,12 +117,12 @@ def test_who_reads_while_another_updates_sees_the_old_or_the_new_state(run: Link
     torch.testing.assert_close(run.node_vectors, fresh_vectors(run))
 
 
-def test_what_facts_were_supposed_on_stays_when_the_run_is_updated(run: LinkRun) -> None:
-    supposed = run.with_facts([("new", "lives in", "town 1")])
-    before = facts_of(supposed)
+def test_what_facts_were_assumed_on_stays_when_the_run_is_updated(run: LinkRun) -> None:
+    assumed = run.with_facts([("new", "lives in", "town 1")])
+    before = facts_of(assumed)
     update_run(run, add=[("other", "lives in", "town 2")])
-    twice = supposed.with_facts([("new", "married to", "person 3")])
-    assert facts_of(supposed) == before
+    twice = assumed.with_facts([("new", "married to", "person 3")])
+    assert facts_of(assumed) == before
     assert facts_of(twice) == before | {("new", "married to", "person 3")}
     torch.testing.assert_close(twice.node_vectors, fresh_vectors(twice))
 
@@ -144,13 +144,13 @@ def test_a_property_is_computed_once_by_whoever_comes_first() -> None:
 
 
 def test_a_spawned_worker_answers_from_a_folder_and_from_a_run_it_is_sent(run: LinkRun) -> None:
-    supposed = run.with_facts([("new", "lives in", "town 1")])
+    assumed = run.with_facts([("new", "lives in", "town 1")])
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as workers:
         for asked, answers in (
             (run, workers.submit(sharing.answer_from, run.folder)),
             (run, workers.submit(sharing.answer_of, run)),
-            (supposed, workers.submit(sharing.answer_of, supposed)),
+            (assumed, workers.submit(sharing.answer_of, assumed)),
         ):
             expected, found = sharing.answer_of(asked), answers.result()
             assert [answer.name for answer in found] == [answer.name for answer in expected]
@@ -159,9 +159,9 @@ def test_a_spawned_worker_answers_from_a_folder_and_from_a_run_it_is_sent(run: L
 
 
 def test_a_pickled_run_is_opened_again_as_it_was(run: LinkRun) -> None:
-    supposed = run.with_facts([("new", "lives in", "town 1")])
-    again = pickle.loads(pickle.dumps(supposed))
-    np.testing.assert_array_equal(again.embed(), supposed.embed())
+    assumed = run.with_facts([("new", "lives in", "town 1")])
+    again = pickle.loads(pickle.dumps(assumed))
+    np.testing.assert_array_equal(again.embed(), assumed.embed())
     overridden = load(run.folder, overrides=["evaluation.candidates=all"])
     assert pickle.loads(pickle.dumps(overridden)).opened.overrides == overridden.opened.overrides
 
@@ -206,6 +206,6 @@ def test_a_process_forked_before_any_run_was_used_opens_its_own(
 def test_a_copy_takes_assumed_facts_after_the_original_was_updated(run: LinkRun) -> None:
     other = copy(run)
     update_run(run, add=[("other", "lives in", "town 2")])
-    supposed = other.with_facts([("new", "lives in", "town 1")])
-    assert ("other", "lives in", "town 2") not in facts_of(supposed)
-    torch.testing.assert_close(supposed.node_vectors, fresh_vectors(supposed))
+    assumed = other.with_facts([("new", "lives in", "town 1")])
+    assert ("other", "lives in", "town 2") not in facts_of(assumed)
+    torch.testing.assert_close(assumed.node_vectors, fresh_vectors(assumed))

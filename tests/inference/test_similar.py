@@ -51,7 +51,7 @@ def test_runs_of_every_task_have_similar_nodes(name: str) -> None:
 
 
 def test_all_nodes_are_compared_in_blocks(run: LinkRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similar, "MOST_ROWS", 7)
+    monkeypatch.setattr(similar, "MAX_ROWS", 7)
 
     table = run.similar(top=3)
 

@@ -1,4 +1,4 @@
-"""Lasting updates: by name, whole or not at all, seen by who opens the run next."""
+"""Stored updates: by name, atomic, and visible when the run is opened again."""
 
 import json
 import shutil
@@ -130,10 +130,10 @@ def test_batches_are_folded_into_a_new_base_and_nothing_is_lost(
     assert len(list((run.folder / UPDATES_FOLDER).glob("base-*"))) == 1
 
 
-def test_facts_may_be_supposed_on_top_of_an_update(run: LinkRun) -> None:
+def test_facts_may_be_assumed_on_top_of_an_update(run: LinkRun) -> None:
     update_run(run, add=NEWCOMERS)
-    supposed = load_links(run.folder).with_facts([("Kim", "married to", "Ida")])
-    assert_fresh(supposed)
+    assumed = load_links(run.folder).with_facts([("Kim", "married to", "Ida")])
+    assert_fresh(assumed)
 
 
 def test_evaluation_is_of_the_run_as_it_was_trained(run: LinkRun) -> None:
@@ -211,7 +211,7 @@ def test_a_node_without_facts_comes_goes_and_comes_back(run: LinkRun) -> None:
     assert_fresh(run)
 
 
-def test_a_run_with_supposed_facts_cannot_be_updated(run: LinkRun) -> None:
+def test_a_run_with_assumed_facts_cannot_be_updated(run: LinkRun) -> None:
     with pytest.raises(InputError, match="update the run itself"):
         update_run(run.with_facts(NEWCOMERS), add=[("Kim", "lives in", "town 1")])
     assert not (run.folder / UPDATES_FOLDER).exists()
@@ -227,7 +227,7 @@ def test_whoever_removes_all_updates_starts_anew(run: LinkRun) -> None:
         assert_fresh(answering)
 
 
-def test_what_a_killed_folding_left_goes_with_the_next_one(
+def test_files_of_a_killed_compaction_are_removed_by_the_next_one(
     run: LinkRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     update_run(run, add=NEWCOMERS)

@@ -1,4 +1,4 @@
-"""Facts that are only supposed: what is new gets vectors by the weights as they are."""
+"""Assumed facts: new and changed nodes get vectors without training."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,10 +37,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> LinkRun:
 
 
 def test_vectors_are_those_of_the_graph_with_the_facts(run: LinkRun) -> None:
-    supposed = run.with_facts(NEW)
-    torch.testing.assert_close(supposed.node_vectors, fresh_vectors(supposed))
-    assert len(supposed.node_vectors) == len(run.node_vectors) + 2
-    assert facts_of(supposed) == facts_of(run) | set(NEW)
+    assumed = run.with_facts(NEW)
+    torch.testing.assert_close(assumed.node_vectors, fresh_vectors(assumed))
+    assert len(assumed.node_vectors) == len(run.node_vectors) + 2
+    assert facts_of(assumed) == facts_of(run) | set(NEW)
 
 
 def test_the_run_itself_stays_as_it_was(run: LinkRun) -> None:
@@ -51,20 +51,20 @@ def test_the_run_itself_stays_as_it_was(run: LinkRun) -> None:
         run.predict(head="person 40", relation="married to")
 
 
-def test_facts_may_be_supposed_on_top_of_supposed_ones(run: LinkRun) -> None:
+def test_facts_may_be_assumed_on_top_of_assumed_ones(run: LinkRun) -> None:
     twice = run.with_facts(NEW[:2]).with_facts(NEW[2:])
     torch.testing.assert_close(twice.node_vectors, run.with_facts(NEW).node_vectors)
 
 
-def test_a_newcomer_is_asked_about_and_answered_with_like_anyone(run: LinkRun) -> None:
-    supposed = run.with_facts(NEW)
-    answers = supposed.predict(head="person 40", relation="married to", include_known=True, top=60)
+def test_a_new_node_can_be_queried_and_be_an_answer(run: LinkRun) -> None:
+    assumed = run.with_facts(NEW)
+    answers = assumed.predict(head="person 40", relation="married to", include_known=True, top=60)
     assert {answer.name for answer in answers} >= {"person 41", "person 0"}
     known = [answer.name for answer in answers if answer.is_known]
-    assert known == ["person 41"] == supposed.known(head="person 40", relation="married to")
-    back = supposed.predict(relation="married to", tail="person 41", include_known=True, top=60)
+    assert known == ["person 41"] == assumed.known(head="person 40", relation="married to")
+    back = assumed.predict(relation="married to", tail="person 41", include_known=True, top=60)
     scores = {answer.name: answer.score for answer in back}
-    vectors, names = supposed.node_vectors, supposed.dataset.names
+    vectors, names = assumed.node_vectors, assumed.dataset.names
     inverse = run.model.relation_vectors()[names.relation_id("inverse of married to")]
     for name in ("person 40", "person 5"):
         pair = vectors[names.node_id("person 41")], vectors[names.node_id(name)]
@@ -73,19 +73,19 @@ def test_a_newcomer_is_asked_about_and_answered_with_like_anyone(run: LinkRun) -
 
 
 def test_vectors_by_name_are_rows_of_the_whole(run: LinkRun) -> None:
-    supposed = run.with_facts(NEW)
-    ids = [supposed.dataset.names.node_id(name) for name in ("person 41", "town 0", "person 0")]
-    rows = torch.from_numpy(supposed.embed(["person 41", "town 0", "person 0"]))
-    assert torch.equal(rows, supposed.node_vectors[ids])
-    assert torch.equal(torch.from_numpy(supposed.embed()), supposed.node_vectors)
+    assumed = run.with_facts(NEW)
+    ids = [assumed.dataset.names.node_id(name) for name in ("person 41", "town 0", "person 0")]
+    rows = torch.from_numpy(assumed.embed(["person 41", "town 0", "person 0"]))
+    assert torch.equal(rows, assumed.node_vectors[ids])
+    assert torch.equal(torch.from_numpy(assumed.embed()), assumed.node_vectors)
 
 
 def test_with_graph_layers_everything_is_computed_over_the_new_edges(tmp_path: Path) -> None:
     settings = replace(experiment(epochs=2), graph=GraphLayerSettings(layers=2))
     run = trained(tmp_path / "run", settings)
     torch.testing.assert_close(run.node_vectors, fresh_vectors(run))
-    supposed = run.with_facts(NEW)
-    torch.testing.assert_close(supposed.node_vectors, fresh_vectors(supposed))
+    assumed = run.with_facts(NEW)
+    torch.testing.assert_close(assumed.node_vectors, fresh_vectors(assumed))
 
 
 def test_what_no_piece_stands_for_is_refused(run: LinkRun, tmp_path: Path) -> None:
@@ -97,17 +97,17 @@ def test_what_no_piece_stands_for_is_refused(run: LinkRun, tmp_path: Path) -> No
         trained(tmp_path / "shallow", shallow).with_facts(NEW)
 
 
-def test_walks_go_along_supposed_facts(tmp_path: Path) -> None:
+def test_walks_go_along_assumed_facts(tmp_path: Path) -> None:
     settings = replace(
         experiment(epochs=4, loss="cross-entropy", hide_targets=True), walks=WalkSettings(steps=2)
     )
     run = trained(tmp_path / "run", settings)
     asked = {"head": "person 40", "relation": "lives in", "top": 40, "include_known": True}
-    supposed = run.with_facts(NEW).predict(**asked)  # type: ignore[arg-type]
+    assumed = run.with_facts(NEW).predict(**asked)  # type: ignore[arg-type]
     update_run(run, add=NEW)
     for answering in (run, load_links(run.folder)):
         lasting = answering.predict(**asked)  # type: ignore[arg-type]
-        assert [answer.name for answer in lasting] == [answer.name for answer in supposed]
+        assert [answer.name for answer in lasting] == [answer.name for answer in assumed]
         assert [answer.score for answer in lasting] == pytest.approx(
-            [answer.score for answer in supposed], rel=1e-5
+            [answer.score for answer in assumed], rel=1e-5
         )

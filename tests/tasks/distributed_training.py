@@ -27,7 +27,7 @@ CPU = torch.device("cpu")
 
 
 def sampled() -> Experiment:
-    """Long enough that what is random evens out."""
+    """Settings with sampled negatives, and enough epochs to average out randomness."""
     return experiment(
         loss="self-adversarial",
         epochs=8,
@@ -123,7 +123,7 @@ def train_by_command(folder: Path) -> None:
 
 
 def threads_of_gloo() -> list[str]:
-    """Its threads in this process, where the system tells."""
+    """The threads of gloo in this process, if the system lists them."""
     names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
     return [name for name in names if "gloo" in name]
 

@@ -1,4 +1,4 @@
-"""Learned on one graph, judged on another that has no node in common with it."""
+"""Training on one graph, evaluation on another that has no node in common with it."""
 
 import json
 from dataclasses import replace
@@ -134,7 +134,7 @@ def test_the_first_facts_can_be_judged_alone(trained: Path) -> None:
         assert report.scores["count"] == report.parts["all nodes"]["count"] == 10
 
 
-def test_questions_are_about_the_inference_graph(trained: Path) -> None:
+def test_queries_are_about_the_inference_graph(trained: Path) -> None:
     answers = opened(trained).predict(head="new person 50", relation="citizen of", top=3)
     assert all(answer.name.startswith("new country") for answer in answers)
     with pytest.raises(InputError, match="old person 1"):
@@ -174,7 +174,7 @@ def test_the_inference_graph_given_once_more_gives_the_same_answers(trained: Pat
 
 def test_a_relation_that_training_lacks_is_refused_or_is_the_mean_of_all(trained: Path) -> None:
     graph = small_world(["lives in", "is in", "has met"])
-    with pytest.raises(InputError, match=r"'has met', were not there in training"):
+    with pytest.raises(InputError, match=r"'has met', were not in training"):
         load(trained).on_graph(graph)
     there = load(trained).on_graph(graph, unseen_relations="mean")
     assert there.predict(head="ann", relation="citizen of", top=1)[0].name == "italy"
@@ -204,9 +204,9 @@ def test_transductive_runs_answer_for_their_own_graph_only(tmp_path: Path) -> No
     ("change", "sentence"),
     [
         ({"tokenizer": replace(EXPERIMENT.tokenizer, anchors_per_node=2)}, "anchors belong to one"),
-        ({"encoder": EncoderSettings(kind="lookup")}, "of no use on another graph"),
+        ({"encoder": EncoderSettings(kind="lookup")}, "cannot be used on another graph"),
         ({"graph": GraphLayerSettings(layers=1)}, 'set graph.kind = "compgcn"'),
-        ({"training": replace(EXPERIMENT.training, hide_targets=False)}, "the fact itself"),
+        ({"training": replace(EXPERIMENT.training, hide_targets=False)}, "predicted fact itself"),
         (
             {"training": replace(EXPERIMENT.training, loss="margin")},
             "goes with the losses against all",

@@ -1,4 +1,4 @@
-"""What is held out stays out: training sees the training part, validation the validation part."""
+"""No leakage: training uses only the training split, validation only the validation split."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ EVERY_EPOCH = {"epochs": 3, "validate_every": 1}
 
 
 def with_more_facts(dataset: Dataset, split: str, facts: list[list[int]]) -> Dataset:
-    """With more facts in a split, along a relation that it is not asked about as it is.
+    """A dataset with more facts in a split, of a relation that its queries do not have.
 
     So the other split has the queries that it had, and leaves out the same known answers.
     """

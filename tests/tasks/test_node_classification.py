@@ -67,7 +67,7 @@ def test_classes_that_follow_from_the_graph_are_learned(tmp_path: Path) -> None:
 
 
 def test_vectors_of_single_nodes_do_not_generalize(tmp_path: Path) -> None:
-    """The MLP baseline of the paper: it knows the training nodes by heart and no others."""
+    """The MLP baseline of the paper memorizes the training nodes."""
     chosen = replace(
         experiment(epochs=60, validate_every=60, metric="roc_auc", checkpoint_seconds=60),
         encoder=EncoderSettings(kind="lookup", dim=16),
@@ -110,11 +110,11 @@ def test_an_interrupted_run_ends_where_the_whole_one_does(tmp_path: Path) -> Non
     assert history(tmp_path / "run") == history(tmp_path / "whole")
 
 
-def test_train_and_validation_are_told_every_few_epochs(tmp_path: Path) -> None:
+def test_train_and_validation_are_reported_every_few_epochs(tmp_path: Path) -> None:
     finished(experiment(), tmp_path / "run")
     records = history(tmp_path / "run")
-    told = [record["epoch"] for record in records if "valid_hard_accuracy" in record]
-    assert told == [2, 4, 6]
+    epochs = [record["epoch"] for record in records if "valid_hard_accuracy" in record]
+    assert epochs == [2, 4, 6]
     for name in ("roc_auc", "prc_auc", "hard_accuracy"):
         assert f"valid_{name}" in records[-1] and f"train_{name}" in records[-1]
 

@@ -23,7 +23,7 @@ from nodepiece.inference.facts import Query
 from nodepiece.inference.run import load_links
 from nodepiece.settings import Experiment
 from nodepiece.tasks.out_of_sample import OutOfSample
-from nodepiece.tasks.runner import RunOptions, load_model, run_experiment
+from nodepiece.tasks.runner import RunOptions, load_trained, run_experiment
 from nodepiece.tasks.tokens import make_tokens
 from nodepiece.tokenizer.tokens import tokenize_by
 
@@ -34,7 +34,7 @@ def run(folder: Path, chosen: Experiment, **options: Any) -> dict[str, Any] | No
 
 def model_of(folder: Path, chosen: Experiment) -> LinkModel:
     opened = OutOfSample.read(chosen, folder)
-    return load_model(opened, folder)
+    return load_trained(opened, folder)[0]
 
 
 @pytest.mark.parametrize(

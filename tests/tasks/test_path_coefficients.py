@@ -1,4 +1,4 @@
-"""How much walks count for, chosen by validation: in every task that has walks."""
+"""The coefficient of walks, chosen by validation, in every task that has walks."""
 
 import json
 from collections.abc import Callable
@@ -152,10 +152,10 @@ def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
     asked = Query(1, 0, is_relation_query=False)
     new = [("stranger", "married to", "person 1")]
     trained = load_links(tmp_path / "run")
-    supposed = trained.with_facts(new)
+    assumed = trained.with_facts(new)
     updated = load_links(tmp_path / "run")
     update_run(updated, add=new)
-    for answering in (trained, supposed, updated, load_links(tmp_path / "run")):
+    for answering in (trained, assumed, updated, load_links(tmp_path / "run")):
         found = answering.snapshot.scores(asked)
         with torch.no_grad():
             head = answering.node_vectors[[1]]

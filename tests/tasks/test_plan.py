@@ -1,4 +1,4 @@
-"""What a plan says beforehand is what comes out."""
+"""A plan agrees with the model that is then trained."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +19,14 @@ from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.node_classification import NodeClassification
 from nodepiece.tasks.plan import (
     LIKELY_DISTANCE,
+    PlanInput,
     Sizes,
-    Subject,
-    assumed_subject,
     count_parameters,
+    input_from_sizes,
+    input_from_task,
     plan,
-    read_subject,
-    shallow,
     sizes_of,
+    with_lookup,
 )
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
@@ -52,9 +52,9 @@ def with_encoder(kind: str) -> Experiment:
     return replace(EXPERIMENT, encoder=replace(EXPERIMENT.encoder, kind=kind))
 
 
-def published(name: str) -> Subject:
+def published(name: str) -> PlanInput:
     """An experiment on ogbl-wikikg2, without its files."""
-    return assumed_subject(load_experiment(name), WIKIKG2)
+    return input_from_sizes(load_experiment(name), WIKIKG2)
 
 
 TASKS: dict[str, Task[Any]] = {
@@ -76,25 +76,25 @@ TASKS: dict[str, Task[Any]] = {
 def test_parameters_are_those_of_the_run(name: str, tmp_path: Path) -> None:
     metrics = run_experiment(TASKS[name], RunOptions(tmp_path / "run", CPU))
     assert metrics is not None
-    assert plan(read_subject(TASKS[name])).parameters == metrics["parameters"]
+    assert plan(input_from_task(TASKS[name])).parameters == metrics["parameters"]
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_steps_of_every_task_are_timed(name: str) -> None:
-    duration = estimate_duration(read_subject(TASKS[name]), CPU, rng=np.random.default_rng(0))
+    duration = estimate_duration(input_from_task(TASKS[name]), CPU, rng=np.random.default_rng(0))
     assert duration.step > 0
     assert duration.num_steps >= TASKS[name].experiment.training.epochs
 
 
 @pytest.mark.parametrize("kind", ["mlp", "lookup"])
 def test_parameters_by_sizes_alone_differ_by_distances(kind: str) -> None:
-    subject = read_subject(links(with_encoder(kind)))
+    inputs = input_from_task(links(with_encoder(kind)))
     surplus = 0
     if kind != "lookup":
-        farthest = int(subject.table.distances.max())
+        farthest = int(inputs.table.distances.max())
         surplus = (LIKELY_DISTANCE - farthest) * EXPERIMENT.encoder.dim
-    assumed = assumed_subject(subject.experiment, subject.sizes)
-    assert count_parameters(assumed) == count_parameters(subject) + surplus
+    assumed = input_from_sizes(inputs.experiment, inputs.sizes)
+    assert count_parameters(assumed) == count_parameters(inputs) + surplus
 
 
 def test_no_weight_is_allocated_to_count_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,14 +106,14 @@ def test_no_weight_is_allocated_to_count_parameters(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("nodepiece.tasks.plan.num_parameters", note)
     for task in TASKS.values():
-        count_parameters(read_subject(task))
+        count_parameters(input_from_task(task))
     assert devices == {"meta"}
 
 
 def test_a_vector_for_every_node_is_left_out_where_the_task_has_no_such_model() -> None:
-    assert shallow(read_subject(TASKS["another graph"])) is None
-    assert shallow(read_subject(TASKS["unseen nodes with walks"])) is None
-    beside = shallow(read_subject(TASKS["classes"]))
+    assert with_lookup(input_from_task(TASKS["another graph"])) is None
+    assert with_lookup(input_from_task(TASKS["unseen nodes with walks"])) is None
+    beside = with_lookup(input_from_task(TASKS["classes"]))
     assert beside is not None
     assert beside.experiment.encoder.kind == "lookup"
 
@@ -149,10 +149,10 @@ def test_the_rows_of_the_papers_table_have_its_sizes(name: str, millions: float)
 
 
 def test_a_vector_for_every_node_takes_more_of_everything_but_tokens() -> None:
-    subject = published("wikikg2-paper")
-    beside = shallow(subject)
+    inputs = published("wikikg2-paper")
+    beside = with_lookup(inputs)
     assert beside is not None
-    pieces, lookup = plan(subject), plan(beside)
+    pieces, lookup = plan(inputs), plan(beside)
     assert lookup.parameters > 70 * pieces.parameters
     assert lookup.training > 3 * pieces.training
     assert pieces.token_table == 2_500_604 * (20 * 6 + 12 * 4)
@@ -163,7 +163,7 @@ def test_a_vector_for_every_node_takes_more_of_everything_but_tokens() -> None:
 def test_the_number_of_steps_is_that_of_the_batches(loss: str) -> None:
     chosen = experiment(loss=loss, epochs=3)
     task = LinkPrediction(chosen, couples())
-    model = task.build_model(read_subject(task).table)
+    model = task.build_model(input_from_task(task).table)
     trainer = task.make_trainer(model, generator=torch.Generator())
     assert isinstance(trainer.batches, QueryBatches) == (loss == "cross-entropy")
     assert count_steps(chosen, sizes_of(task)) == 3 * trainer.batches.num_batches
@@ -171,14 +171,12 @@ def test_the_number_of_steps_is_that_of_the_batches(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", ["cross-entropy", "self-adversarial"])
 @pytest.mark.parametrize("is_shallow", [False, True])
-def test_a_trial_times_every_stage(
-    loss: str, is_shallow: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_stage_is_timed(loss: str, is_shallow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nodepiece.tasks.timing.TIMING_NODES", 300)
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3, num_test_facts=10)
     chosen = with_encoder("lookup") if is_shallow else EXPERIMENT
     chosen = replace(chosen, training=replace(chosen.training, loss=loss))
-    duration = estimate_duration(assumed_subject(chosen, sizes), CPU, rng=np.random.default_rng(0))
+    duration = estimate_duration(input_from_sizes(chosen, sizes), CPU, rng=np.random.default_rng(0))
     assert (duration.tokenizing > 0) == (not is_shallow)
     assert duration.step > 0
     assert duration.ranking is not None and duration.ranking > 0
@@ -193,7 +191,7 @@ def test_a_step_that_grows_with_the_nodes_is_prolonged_to_all_of_them(
     monkeypatch.setattr("nodepiece.tasks.timing.TIMING_NODES", 100)
     monkeypatch.setattr(
         "nodepiece.tasks.timing.time_steps",
-        lambda subject, device: (float(subject.task.graph.num_nodes), 1),
+        lambda inputs, device: (float(inputs.task.graph.num_nodes), 1),
     )
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3)
     training = replace(EXPERIMENT.training, loss=loss, batch_size=8)
@@ -225,5 +223,5 @@ def test_ranking_is_timed_among_the_nodes_and_facts_that_the_experiment_asks_for
 def test_weights_of_facts_are_counted() -> None:
     chosen = load_experiment("wikikg2-paper")
     without = replace(chosen, sampled=replace(chosen.sampled, subsampling=False))
-    with_weights, plain = (assumed_subject(each, WIKIKG2) for each in (chosen, without))
+    with_weights, plain = (input_from_sizes(each, WIKIKG2) for each in (chosen, without))
     assert plan(with_weights).training - plan(plain).training == 2 * 4 * WIKIKG2.num_facts

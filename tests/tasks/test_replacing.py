@@ -149,7 +149,7 @@ def test_a_run_is_not_replaced_unasked(is_finished: bool, tmp_path: Path) -> Non
     folder = tmp_path / "run"
     train(EARLIER, folder, should_stop=(lambda: False) if is_finished else stop_at_once())
     before = files_in(folder)
-    with pytest.raises(InputError, match=r"holds a run already; go on with it .*--overwrite"):
+    with pytest.raises(InputError, match=r"holds a run already; continue it .*--overwrite"):
         train(LATER, folder)
     assert files_in(folder) == before
 
@@ -169,7 +169,7 @@ def test_in_python_a_run_is_not_replaced_unasked_either(tmp_path: Path) -> None:
 def test_a_run_without_a_checkpoint_is_not_replaced_by_resuming(folder: Path) -> None:
     (folder / "checkpoint.safetensors").unlink()
     before = files_in(folder)
-    with pytest.raises(InputError, match=r"without a checkpoint.safetensors to go on from"):
+    with pytest.raises(InputError, match=r"without a checkpoint.safetensors to continue from"):
         train(EARLIER, folder, resume=True)
     assert files_in(folder) == before
 

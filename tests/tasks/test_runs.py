@@ -132,7 +132,7 @@ KINDS: dict[str, Experiment] = {
     "own relations": replace(EXPERIMENT, decoder=DecoderSettings("pairre")),
     "mixed precision": experiment(precision="bfloat16", relation_weight=0.5, clip_gradient=0.5),
     "negatives": experiment(loss="self-adversarial", num_negatives=5, temperature=1.0),
-    "everything each epoch anew": experiment(
+    "everything new in each epoch": experiment(
         shuffle_anchors=True,
         resample_relations=True,
         validate_every=2,
@@ -191,7 +191,7 @@ def test_another_seed_is_another_run(tmp_path: Path) -> None:
 
 
 def test_the_global_random_state_is_neither_used_nor_touched(tmp_path: Path) -> None:
-    chosen = KINDS["everything each epoch anew"]
+    chosen = KINDS["everything new in each epoch"]
     state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
     try:
         for seed in (1, 2):
@@ -254,7 +254,7 @@ def test_a_run_that_gets_no_better_stops_early(tmp_path: Path) -> None:
     said: list[str] = []
     metrics = finished(chosen, tmp_path / "run", log=said.append)
     assert (metrics["epochs"], metrics["best_epoch"]) == (4, 1)
-    assert "training ended after epoch 4: no better for 3 validations" in said
+    assert "training ended after epoch 4: no improvement in 3 validations" in said
     before = outcome(tmp_path / "run")
     finished(chosen, tmp_path / "run", resume=True)
     assert outcome(tmp_path / "run") == before
@@ -279,7 +279,7 @@ def test_diverging_training_stops_with_a_sentence(tmp_path: Path) -> None:
 def test_training_that_diverges_later_leaves_the_last_good_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = KINDS["everything each epoch anew"]
+    chosen = KINDS["everything new in each epoch"]
     finished(chosen, tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -290,8 +290,8 @@ def test_training_that_diverges_later_leaves_the_last_good_checkpoint(
     assert [record["epoch"] for record in history(tmp_path / "broken")] == [1, 2, 3]
     monkeypatch.setattr("nodepiece.training.trainer.learning_rate", lambda s, epoch: 0.01)
     finished(chosen, tmp_path / "broken", resume=True)
-    finished(chosen, tmp_path / "mended")
-    assert outcome(tmp_path / "broken")[1] == outcome(tmp_path / "mended")[1]
+    finished(chosen, tmp_path / "repaired")
+    assert outcome(tmp_path / "broken")[1] == outcome(tmp_path / "repaired")[1]
 
 
 def test_other_settings_are_refused_when_resuming(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_other_facts_are_refused_when_resuming(tmp_path: Path) -> None:
         run(EXPERIMENT, tmp_path / "run", resume=True, dataset=fewer)
 
 
-def test_resuming_where_there_is_nothing_yet_starts_anew(tmp_path: Path) -> None:
+def test_resuming_where_there_is_nothing_yet_starts_again(tmp_path: Path) -> None:
     finished(EXPERIMENT, tmp_path / "resumed", resume=True)
     finished(EXPERIMENT, tmp_path / "whole")
     assert outcome(tmp_path / "resumed") == outcome(tmp_path / "whole")
@@ -398,6 +398,6 @@ def test_an_interrupted_run_on_a_gpu_ends_where_the_whole_one_does(
     run_experiment(task, options("parts", should_stop=stop_after(3)))
     run_experiment(task, options("parts", resume=True))
     for part, whole in zip(history(tmp_path / "parts"), history(tmp_path / "whole"), strict=True):
-        # A resumed run records its step anew, and bfloat16 shows what that changes in rounding:
+        # A resumed run captures its step again, and bfloat16 shows what that changes in rounding:
         # 1 % of the loss was seen, after four epochs at a rate of 0.01.
         assert part == pytest.approx(whole, rel=3e-2 if kind == "mixed precision" else 1e-3)

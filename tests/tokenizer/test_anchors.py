@@ -11,7 +11,7 @@ from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.pagerank import pagerank
 from nodepiece.tokenizer.anchors import (
-    anchor_for_each_lost_component,
+    anchors_of_unreached_components,
     select_anchors,
     split_count,
 )
@@ -132,7 +132,7 @@ def test_one_anchor_for_every_component_without_the_one_of_highest_degree() -> N
     # 0 - 1 - 2   3 - 4   5   6 - 7 - 8 - 9, with an anchor in the first part only
     edges = [(0, 1), (1, 2), (3, 4), (6, 7), (7, 8), (8, 9)]
     adjacency = adjacency_of(edges, 10)
-    extra = anchor_for_each_lost_component(adjacency, np.array([2], dtype=np.int32))
+    extra = anchors_of_unreached_components(adjacency, np.array([2], dtype=np.int32))
     assert extra.tolist() == [7, 3, 5]  # by degree, then by id
 
 
@@ -145,7 +145,7 @@ def test_every_component_has_an_anchor_afterwards_and_none_has_two_new_ones(seed
         part = slice(adjacency.offsets[node], adjacency.offsets[node + 1])
         reference.add_edges_from((node, int(other)) for other in adjacency.neighbours[part])
     anchors = select_anchors(adjacency, 5, PAPER_MIX, rng=np.random.default_rng(seed))
-    extra = set(anchor_for_each_lost_component(adjacency, anchors).tolist())
+    extra = set(anchors_of_unreached_components(adjacency, anchors).tolist())
     for component in nx.connected_components(reference):
         assert len(component & extra) == (0 if component & set(anchors.tolist()) else 1)
 
@@ -156,10 +156,10 @@ def test_more_anchors_than_nodes_are_refused() -> None:
 
 
 def test_a_share_gives_at_least_k_anchors_and_at_most_the_nodes() -> None:
-    knobs = TokenizerSettings(anchor_share=0.01, anchors_per_node=20)
-    assert [knobs.anchors_in(size) for size in (100_000, 100, 20)] == [1000, 20, 20]
+    chosen = TokenizerSettings(anchor_share=0.01, anchors_per_node=20)
+    assert [chosen.anchors_in(size) for size in (100_000, 100, 20)] == [1000, 20, 20]
     with pytest.raises(InputError, match="k=20 anchors in a graph of 19 nodes; lower"):
-        knobs.anchors_in(19)
+        chosen.anchors_in(19)
 
 
 @pytest.mark.parametrize(

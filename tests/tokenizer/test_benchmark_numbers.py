@@ -73,13 +73,13 @@ def graphs(benchmark_data: Path) -> dict[str, KnowledgeGraph]:
 
 def statistics(graph: KnowledgeGraph, expected: Expected, ties: str) -> TokenStatistics:
     rng = np.random.default_rng(0)
-    knobs = TokenizerSettings(
+    chosen = TokenizerSettings(
         num_anchors=expected.num_anchors,
         anchors_per_node=expected.anchors_per_node,
         relations_per_node=expected.relations_per_node,
         ties=ties,
     )
-    return describe_tokens(tokenize(graph, fit_vocabulary(graph, knobs, rng=rng), rng=rng))
+    return describe_tokens(tokenize(graph, fit_vocabulary(graph, chosen, rng=rng), rng=rng))
 
 
 @both_benchmarks

@@ -11,7 +11,7 @@ from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 
-KNOBS = TokenizerSettings(num_anchors=2, anchors_per_node=2, relations_per_node=2)
+SETTINGS = TokenizerSettings(num_anchors=2, anchors_per_node=2, relations_per_node=2)
 
 
 def family() -> KnowledgeGraph:
@@ -22,7 +22,7 @@ def family() -> KnowledgeGraph:
 def changing() -> ChangingGraph:
     rng = np.random.default_rng(0)
     graph = family()
-    return ChangingGraph(graph, tokenize(graph, fit_vocabulary(graph, KNOBS, rng=rng), rng=rng))
+    return ChangingGraph(graph, tokenize(graph, fit_vocabulary(graph, SETTINGS, rng=rng), rng=rng))
 
 
 def names_of(graph: ChangingGraph) -> list[str]:
@@ -164,6 +164,6 @@ def test_facts_are_taken_out_one_by_one_and_the_rest_keeps_its_order() -> None:
         assert rest == facts.tolist()[:number] + facts.tolist()[number + 1 :]
 
 
-def test_facts_are_told_apart_where_there_are_more_relations_than_nodes() -> None:
+def test_facts_are_distinguished_where_there_are_more_relations_than_nodes() -> None:
     facts = np.array([[1, 0, 0]], np.int32)
     assert without(facts, np.array([[0, 1, 0]], np.int32)).tolist() == [[1, 0, 0]]

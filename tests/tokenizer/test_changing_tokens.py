@@ -1,4 +1,4 @@
-"""Tokens that follow a changing graph against tokenizing it anew, after every batch."""
+"""Tokens that follow a changing graph against tokenizing it again, after every batch."""
 
 from dataclasses import replace
 
@@ -21,13 +21,13 @@ from nodepiece.tokenizer.vocabulary import fit_vocabulary
 Histories = tuple[KnowledgeGraph, list[History], np.random.Generator]
 
 
-def table_of(graph: KnowledgeGraph, knobs: TokenizerSettings) -> TokenTable:
+def table_of(graph: KnowledgeGraph, chosen: TokenizerSettings) -> TokenTable:
     rng = np.random.default_rng(0)
-    return tokenize(graph, fit_vocabulary(graph, knobs, rng=rng), rng=rng)
+    return tokenize(graph, fit_vocabulary(graph, chosen, rng=rng), rng=rng)
 
 
 @st.composite
-def knobs(draw: st.DrawFn, max_anchors: int) -> TokenizerSettings:
+def chosen(draw: st.DrawFn, max_anchors: int) -> TokenizerSettings:
     k = draw(st.integers(0, min(4, max_anchors)))
     return TokenizerSettings(
         num_anchors=draw(st.integers(k, max_anchors)),
@@ -54,11 +54,11 @@ def test_after_every_batch_the_tokens_equal_a_fresh_tokenization(
 ) -> None:
     monkeypatch.setattr("nodepiece.tokenizer.changing_tokens.LARGE", large)
     graph, batches, _ = history
-    before = table_of(graph, data.draw(knobs(graph.num_nodes)))
+    before = table_of(graph, data.draw(chosen(graph.num_nodes)))
     tokens = ChangingTokens(build_adjacency(graph), before)
     for happening in batches:
         batch = Batch(happening.inserted, happening.removed, happening.num_new_nodes)
-        asked, told = tokens.changed_by(batch), tokens.apply(batch)
+        asked, applied = tokens.changed_by(batch), tokens.apply(batch)
         vocabulary = replace(before.vocabulary, num_nodes=tokens.num_nodes)
         fresh = tokenize_by(tokens.salts, tokens.adjacency.compact(), vocabulary)
         now = tokens.rows_of(np.arange(tokens.num_nodes, dtype=np.int32))
@@ -67,10 +67,10 @@ def test_after_every_batch_the_tokens_equal_a_fresh_tokenization(
         is_new = np.arange(tokens.num_nodes) >= before.num_nodes
         for old, new in zip(columns(before), columns(fresh), strict=True):
             is_new[: len(old)] |= (old != new[: len(old)]).any(axis=1)
-        np.testing.assert_array_equal(told.nodes, np.flatnonzero(is_new))
-        for mine, theirs in zip(columns(told), columns(fresh), strict=True):
-            np.testing.assert_array_equal(mine, theirs[told.nodes])
-        for preview, done in zip(asked, told, strict=True):
+        np.testing.assert_array_equal(applied.nodes, np.flatnonzero(is_new))
+        for mine, theirs in zip(columns(applied), columns(fresh), strict=True):
+            np.testing.assert_array_equal(mine, theirs[applied.nodes])
+        for preview, done in zip(asked, applied, strict=True):
             np.testing.assert_array_equal(preview, done)
         before = fresh
 
@@ -80,7 +80,7 @@ def path() -> KnowledgeGraph:
     return KnowledgeGraph(np.array([[0, 0, 1], [1, 0, 2], [2, 0, 3]], np.int32), 4, 2)
 
 
-def ends_of_path() -> TokenTable:
+def path_with_anchors() -> TokenTable:
     """The path with 0 and 3 as anchors, two anchors and one relation a node."""
     settings_ = TokenizerSettings(num_anchors=2, anchors_per_node=2, relations_per_node=1)
     table = table_of(path(), settings_)
@@ -90,7 +90,7 @@ def ends_of_path() -> TokenTable:
 
 
 def test_a_new_node_is_one_hop_farther_than_its_neighbours_and_has_its_own_relations() -> None:
-    tokens = ChangingTokens(build_adjacency(path()), ends_of_path())
+    tokens = ChangingTokens(build_adjacency(path()), path_with_anchors())
     rows = tokens.changed_by(Batch(np.array([[4, 1, 1]], np.int32), NO_FACTS, 1))
     assert rows.nodes.tolist()[-1] == 4
     assert rows.distances[-1].tolist() == [2, 3] and rows.anchors[-1].tolist() == [0, 1]
@@ -98,7 +98,7 @@ def test_a_new_node_is_one_hop_farther_than_its_neighbours_and_has_its_own_relat
 
 
 def test_new_nodes_may_be_tied_to_each_other_only_or_to_nothing() -> None:
-    tokens = ChangingTokens(build_adjacency(path()), ends_of_path())
+    tokens = ChangingTokens(build_adjacency(path()), path_with_anchors())
     facts = np.array([[4, 1, 0], [5, 1, 4]], np.int32)
     rows = tokens.apply(Batch(facts, NO_FACTS, 3))
     assert rows.distances[-3:].tolist() == [[1, 4], [2, 5], [-1, -1]]
@@ -107,7 +107,7 @@ def test_new_nodes_may_be_tied_to_each_other_only_or_to_nothing() -> None:
 
 
 def test_a_table_that_forgot_what_was_random_cannot_follow() -> None:
-    table = replace(ends_of_path(), salts=None)
+    table = replace(path_with_anchors(), salts=None)
     with pytest.raises(InputError, match="tokenize the graph again"):
         ChangingTokens(build_adjacency(path()), table)
 
@@ -115,7 +115,7 @@ def test_a_table_that_forgot_what_was_random_cannot_follow() -> None:
 def test_a_batch_that_is_refused_leaves_everything_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tokens = ChangingTokens(build_adjacency(path()), ends_of_path())
+    tokens = ChangingTokens(build_adjacency(path()), path_with_anchors())
     batch = Batch(np.array([[4, 1, 1]], np.int32), path().triples[:1], 1)
     expected = tokens.changed_by(batch)
 

@@ -12,7 +12,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.tokenizer.new_nodes import tokens_of_new
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.token_rows import TokenRows
-from nodepiece.tokenizer.tokens import TokenTable, held_anchors, tokenize, tokenize_by
+from nodepiece.tokenizer.tokens import TokenTable, stored_anchors, tokenize, tokenize_by
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 
 NUM_NODES, NUM_RELATIONS = 25, 3
@@ -31,7 +31,7 @@ def new_rows(
     number = len(left_out)
     nodes = np.full(number, NUM_NODES, np.int32)
     first, end = np.zeros(number, np.int64), np.full(number, len(edges), np.int64)
-    held = held_anchors(table, build_adjacency(graph))
+    held = stored_anchors(table, build_adjacency(graph))
     places = np.array(left_out, np.int64)
     return tokens_of_new(
         table, held, nodes, first, end, places, edges[:, 0].copy(), edges[:, 1].copy()
@@ -45,10 +45,10 @@ def test_a_new_node_gets_the_tokens_it_would_have_in_the_graph(
 ) -> None:
     rng = np.random.default_rng(seed)
     graph = random_graph(rng)
-    knobs = TokenizerSettings(
+    chosen = TokenizerSettings(
         num_anchors=6, anchors_per_node=3, relations_per_node=2, ties=ties, distances=distances
     )
-    table = tokenize(graph, fit_vocabulary(graph, knobs, rng=rng), rng=rng)
+    table = tokenize(graph, fit_vocabulary(graph, chosen, rng=rng), rng=rng)
     assert table.salts is not None
     limits = (2 * NUM_RELATIONS, NUM_NODES)
     edges = rng.integers(limits, size=(int(rng.integers(1, 5)), 2), dtype=np.int32)
@@ -75,8 +75,8 @@ def test_a_new_node_gets_the_tokens_it_would_have_in_the_graph(
 def test_without_edges_nothing_is_known_of_a_new_node() -> None:
     rng = np.random.default_rng(0)
     graph = random_graph(rng)
-    knobs = TokenizerSettings(num_anchors=6, anchors_per_node=3, relations_per_node=2)
-    table = tokenize(graph, fit_vocabulary(graph, knobs, rng=rng), rng=rng)
+    chosen = TokenizerSettings(num_anchors=6, anchors_per_node=3, relations_per_node=2)
+    table = tokenize(graph, fit_vocabulary(graph, chosen, rng=rng), rng=rng)
     rows = new_rows(graph, table, np.array([[0, 1]], np.int32), [0])
     vocabulary = table.vocabulary
     assert rows.anchors.tolist() == [[vocabulary.disconnected] * 3]

@@ -1,4 +1,4 @@
-"""Who has which pieces in common, and the same by name in Parquet."""
+"""Shared pieces of nodes, and export of tokens by name to Parquet."""
 
 from pathlib import Path
 

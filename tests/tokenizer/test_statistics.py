@@ -32,18 +32,18 @@ def five_nodes() -> TokenTable:
     4        none                   none
     """
     graph = KnowledgeGraph(np.array([[1, 0, 0], [1, 0, 2], [1, 0, 3]]), 5, 1)
-    knobs = TokenizerSettings(num_anchors=2, anchors_per_node=2, relations_per_node=1)
+    chosen = TokenizerSettings(num_anchors=2, anchors_per_node=2, relations_per_node=1)
     anchors = np.array([1, 2], dtype=np.int32)
-    vocabulary = Vocabulary(anchors, 2, 5, graph.fingerprint, knobs)
+    vocabulary = Vocabulary(anchors, 2, 5, graph.fingerprint, chosen)
     return tokenize(graph, vocabulary, rng=np.random.default_rng(0))
 
 
-def random_table(num_nodes: int, seed: int, knobs: TokenizerSettings) -> TokenTable:
+def random_table(num_nodes: int, seed: int, chosen: TokenizerSettings) -> TokenTable:
     rng = np.random.default_rng(seed)
     shape = (num_nodes, 3)
     triples = rng.integers((num_nodes, 3, num_nodes), size=shape, dtype=np.int32)
     graph = KnowledgeGraph(triples, num_nodes, 3)
-    return tokenize(graph, fit_vocabulary(graph, knobs, rng=rng), rng=rng)
+    return tokenize(graph, fit_vocabulary(graph, chosen, rng=rng), rng=rng)
 
 
 def test_statistics_of_five_nodes() -> None:
@@ -84,8 +84,8 @@ def test_distinct_hashes_are_the_size_of_a_set_of_sets(
     num_nodes: int, seed: int, use_distances: bool, use_relations: bool
 ) -> None:
     k = max(1, num_nodes // 10)
-    knobs = TokenizerSettings(num_anchors=2 * k - 1, anchors_per_node=k, relations_per_node=2)
-    table = random_table(num_nodes, seed, knobs)
+    chosen = TokenizerSettings(num_anchors=2 * k - 1, anchors_per_node=k, relations_per_node=2)
+    table = random_table(num_nodes, seed, chosen)
     hashes = set()
     for anchors, hops, relations in zip(
         table.anchors.tolist(), table.distances.tolist(), table.relations.tolist(), strict=True
@@ -112,23 +112,23 @@ def test_the_order_of_anchors_is_no_difference() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_counts_agree_with_plain_python(seed: int) -> None:
     table = random_table(60, seed, TokenizerSettings(num_anchors=12, anchors_per_node=4))
-    told = describe_tokens(table)
+    statistics = describe_tokens(table)
     hops = [[d for d in row if d >= 0] for row in table.distances.tolist()]
     flat = [d for row in hops for d in row]
     held = [token for row in table.anchors.tolist() for token in row if token < 12]
-    assert told.distance_histogram == {d: flat.count(d) for d in sorted(set(flat))}
-    assert told.mean_distance == pytest.approx(sum(flat) / len(flat))
+    assert statistics.distance_histogram == {d: flat.count(d) for d in sorted(set(flat))}
+    assert statistics.mean_distance == pytest.approx(sum(flat) / len(flat))
     nearest = [row[0] for row in hops if row]
-    assert told.mean_nearest_distance == pytest.approx(sum(nearest) / len(nearest))
-    assert told.max_distance == max(flat)
-    assert told.num_disconnected == sum(not row for row in hops)
-    assert told.num_short_of_anchors == sum(len(row) < 4 for row in hops)
-    assert told.unused_anchors == 12 - len(set(held))
+    assert statistics.mean_nearest_distance == pytest.approx(sum(nearest) / len(nearest))
+    assert statistics.max_distance == max(flat)
+    assert statistics.num_disconnected == sum(not row for row in hops)
+    assert statistics.num_short_of_anchors == sum(len(row) < 4 for row in hops)
+    assert statistics.unused_anchors == 12 - len(set(held))
     most_used = max(held.count(token) for token in range(12))
-    assert told.top_anchor_use == pytest.approx(most_used / len(held))
+    assert statistics.top_anchor_use == pytest.approx(most_used / len(held))
     sizes = [len(table.relation_sets.of(node)) for node in range(60)]
-    assert told.mean_relations == pytest.approx(sum(sizes) / 60)
-    assert told.max_relations == max(sizes)
+    assert statistics.mean_relations == pytest.approx(sum(sizes) / 60)
+    assert statistics.max_relations == max(sizes)
 
 
 def test_without_anchors_or_distances_there_is_no_mean_distance() -> None:

@@ -1,6 +1,7 @@
 """Vocabularies on disk: the same after a round trip, refused when damaged, never half there."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,14 +23,12 @@ from nodepiece.tokenizer.storage import (
     FORMAT_VERSION,
     HEADER,
     load_tokens,
-    load_vocabulary,
     save_tokens,
-    save_vocabulary,
 )
 from nodepiece.tokenizer.tokens import TokenTable, tokenize, tokenize_by
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 
-KNOBS = TokenizerSettings(num_anchors=8, anchors_per_node=3, relations_per_node=2)
+SETTINGS = TokenizerSettings(num_anchors=8, anchors_per_node=3, relations_per_node=2)
 ARRAYS = [
     "anchors.npy",
     "tokens/anchors.npy",
@@ -49,10 +48,10 @@ def named_graph(prefix: str = "node", num_nodes: int = 40) -> KnowledgeGraph:
 
 
 def make_table(
-    graph: KnowledgeGraph, knobs: TokenizerSettings = KNOBS, seed: int = 0
+    graph: KnowledgeGraph, chosen: TokenizerSettings = SETTINGS, seed: int = 0
 ) -> TokenTable:
     rng = np.random.default_rng(seed)
-    return tokenize(graph, fit_vocabulary(graph, knobs, rng=rng), rng=rng)
+    return tokenize(graph, fit_vocabulary(graph, chosen, rng=rng), rng=rng)
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -100,10 +99,10 @@ def test_a_table_is_the_same_after_saving_and_loading(
     graph = named_graph(num_nodes=num_nodes)
     if not with_names:
         graph = KnowledgeGraph(graph.triples, num_nodes, 3)
-    knobs = TokenizerSettings(
+    chosen = TokenizerSettings(
         num_anchors=3, anchors_per_node=k, relations_per_node=m, distances=distances
     )
-    table = make_table(graph, knobs)
+    table = make_table(graph, chosen)
     folder = tmp_path_factory.mktemp("round") / "trip"
     save_tokens(table, folder)
     loaded = load_tokens(folder, graph=graph)
@@ -122,8 +121,8 @@ def test_a_graph_without_facts_survives_too(tmp_path: Path) -> None:
 
 def test_counts_that_come_from_numpy_can_be_saved(tmp_path: Path) -> None:
     graph = KnowledgeGraph(named_graph().triples, np.int64(40), np.int64(3))  # type: ignore[arg-type]
-    knobs = TokenizerSettings(num_anchors=np.int64(8), anchors_per_node=3)  # type: ignore[arg-type]
-    save_tokens(make_table(graph, knobs), tmp_path / "vocab")
+    chosen = TokenizerSettings(num_anchors=np.int64(8), anchors_per_node=3)  # type: ignore[arg-type]
+    save_tokens(make_table(graph, chosen), tmp_path / "vocab")
     assert load_tokens(tmp_path / "vocab").vocabulary.num_anchors == 8
 
 
@@ -144,15 +143,10 @@ def test_the_kernels_work_on_arrays_that_are_on_disk(saved: Path) -> None:
     np.testing.assert_array_equal(sample, table.relation_sets.sample(1, 6, rng=other_rng))
 
 
-def test_a_vocabulary_without_tokens_is_loaded_and_says_so_when_asked_for_them(
-    tmp_path: Path,
-) -> None:
-    vocabulary = make_table(named_graph()).vocabulary
-    save_vocabulary(vocabulary, tmp_path / "vocab")
-    loaded = load_vocabulary(tmp_path / "vocab", graph=named_graph())
-    np.testing.assert_array_equal(loaded.anchors, vocabulary.anchors, strict=True)
-    with pytest.raises(InputError, match="holds a vocabulary without tokens; run nodepiece tok"):
-        load_tokens(tmp_path / "vocab")
+def test_a_vocabulary_without_tokens_is_refused(saved: Path) -> None:
+    shutil.rmtree(saved / "tokens")
+    with pytest.raises(InputError, match="has a vocabulary without tokens; run nodepiece tok"):
+        load_tokens(saved)
 
 
 def test_the_same_seed_writes_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
@@ -166,8 +160,6 @@ def test_saving_again_replaces_the_whole_earlier_vocabulary(saved: Path) -> None
     graph = named_graph("other", num_nodes=20)
     save_tokens(make_table(graph), saved)
     assert_same(make_table(graph), load_tokens(saved, graph=graph))
-    save_vocabulary(make_table(graph).vocabulary, saved)
-    assert not (saved / "tokens").exists()
     assert [path.name for path in saved.parent.iterdir()] == ["vocab"]
 
 
@@ -197,7 +189,7 @@ def test_another_graph_is_refused(saved: Path) -> None:
     with pytest.raises(InputError, match=r"made for another graph \(40 nodes, 3 relations\)"):
         load_tokens(saved, graph=named_graph("other"))
     with pytest.raises(InputError, match="made for another graph"):
-        load_vocabulary(saved, graph=named_graph(num_nodes=41))
+        load_tokens(saved, graph=named_graph(num_nodes=41))
 
 
 def test_a_folder_that_is_no_vocabulary_is_refused(tmp_path: Path) -> None:
@@ -371,7 +363,7 @@ def test_a_killed_save_leaves_the_old_vocabulary_or_nothing(
         load_tokens(target)
     else:
         assert not target.exists() or files_in(target) == files_in(source)
-    save_tokens(load_tokens(source), target)  # what the dead left behind is in nobody's way
+    save_tokens(load_tokens(source), target)  # leftovers of killed processes do no harm
     assert files_in(target) == files_in(source)
 
 
@@ -390,4 +382,4 @@ def test_a_header_with_another_number_of_relations_is_refused(saved: Path, numbe
     assert header["num_relations"] not in (2, 2**70)
     (saved / "vocabulary.json").write_text(json.dumps(header | {"num_relations": number}))
     with pytest.raises(InputError, match="it says"):
-        load_vocabulary(saved)
+        load_tokens(saved)

@@ -29,14 +29,14 @@ def small_graph() -> KnowledgeGraph:
 
 
 def vocabulary_of(
-    graph: KnowledgeGraph, anchors: list[int], knobs: TokenizerSettings
+    graph: KnowledgeGraph, anchors: list[int], chosen: TokenizerSettings
 ) -> Vocabulary:
     return Vocabulary(
         np.array(anchors, dtype=np.int32),
         2 * graph.num_relations,
         graph.num_nodes,
         graph.fingerprint,
-        knobs,
+        chosen,
         graph.names,
     )
 
@@ -44,11 +44,11 @@ def vocabulary_of(
 SMALL = TokenizerSettings(num_anchors=2, anchors_per_node=2, relations_per_node=3)
 
 
-def small_table(knobs: TokenizerSettings = SMALL) -> TokenTable:
+def small_table(chosen: TokenizerSettings = SMALL) -> TokenTable:
     """The small graph with anchors b and d: tokens 0 b, 1 d, 2 to 5 relations, 6 [PAD], 7 [DIS]."""
     graph = small_graph()
-    anchors = [1, 3] if knobs.anchors_per_node else []
-    return tokenize(graph, vocabulary_of(graph, anchors, knobs), rng=np.random.default_rng(0))
+    anchors = [1, 3] if chosen.anchors_per_node else []
+    return tokenize(graph, vocabulary_of(graph, anchors, chosen), rng=np.random.default_rng(0))
 
 
 def random_graph(num_nodes: int, num_triples: int, seed: int) -> KnowledgeGraph:
@@ -83,8 +83,8 @@ def test_pieces_in_words() -> None:
 
 
 def test_a_node_with_fewer_than_k_anchors_is_padded_and_not_called_disconnected() -> None:
-    graph, knobs = small_graph(), TokenizerSettings(num_anchors=3, anchors_per_node=3)
-    table = tokenize(graph, vocabulary_of(graph, [1, 3, 4], knobs), rng=np.random.default_rng(0))
+    graph, chosen = small_graph(), TokenizerSettings(num_anchors=3, anchors_per_node=3)
+    table = tokenize(graph, vocabulary_of(graph, [1, 3, 4], chosen), rng=np.random.default_rng(0))
     padding, disconnected = table.vocabulary.padding, table.vocabulary.disconnected
     assert table.anchors[0].tolist() == [0, 1, padding]
     assert table.anchors[5].tolist() == [2, padding, padding]
@@ -160,11 +160,11 @@ def test_anchors_hold_themselves_first_and_disconnected_nodes_reach_none(
 ) -> None:
     graph = random_graph(num_nodes, int(density * num_nodes), seed)
     num_anchors = max(1, num_nodes // 6)
-    knobs = TokenizerSettings(
+    chosen = TokenizerSettings(
         num_anchors=num_anchors, anchors_per_node=max(1, num_anchors // 2), ties=ties
     )
     rng = np.random.default_rng(seed)
-    vocabulary = fit_vocabulary(graph, knobs, rng=rng)
+    vocabulary = fit_vocabulary(graph, chosen, rng=rng)
     table = tokenize(graph, vocabulary, rng=rng)
     np.testing.assert_array_equal(table.anchors[vocabulary.anchors, 0], range(num_anchors))
     assert (table.distances[vocabulary.anchors, 0] == 0).all()
@@ -183,9 +183,9 @@ def test_an_anchor_for_every_lost_component_leaves_no_node_disconnected(
     num_nodes: int, density: float, seed: int
 ) -> None:
     graph = random_graph(num_nodes, int(density * num_nodes), seed)
-    knobs = TokenizerSettings(num_anchors=1, anchors_per_node=1, disconnected="anchor")
+    chosen = TokenizerSettings(num_anchors=1, anchors_per_node=1, disconnected="anchor")
     rng = np.random.default_rng(seed)
-    vocabulary = fit_vocabulary(graph, knobs, rng=rng)
+    vocabulary = fit_vocabulary(graph, chosen, rng=rng)
     table = tokenize(graph, vocabulary, rng=rng)
     assert not (table.anchors == vocabulary.disconnected).any()
     everyone = np.arange(num_nodes, dtype=np.int32)
@@ -201,9 +201,9 @@ def test_random_anchors_stand_at_their_true_distances_nearest_first(
     graph = random_graph(num_nodes, int(density * num_nodes), seed)
     num_anchors = (num_nodes + 1) // 2
     k = max(1, num_anchors // 3)
-    knobs = TokenizerSettings(num_anchors=num_anchors, anchors_per_node=k, select="random")
+    chosen = TokenizerSettings(num_anchors=num_anchors, anchors_per_node=k, select="random")
     rng = np.random.default_rng(seed)
-    vocabulary = fit_vocabulary(graph, knobs, rng=rng)
+    vocabulary = fit_vocabulary(graph, chosen, rng=rng)
     table = tokenize(graph, vocabulary, rng=rng)
     truth = true_distances(graph, vocabulary.anchors)
     for node in range(num_nodes):
@@ -220,9 +220,9 @@ def test_random_anchors_stand_at_their_true_distances_nearest_first(
 def test_random_anchors_are_as_many_as_k_and_used_alike_where_all_are_reachable() -> None:
     nodes = np.arange(1999)
     path = KnowledgeGraph(np.stack([nodes, 0 * nodes, nodes + 1], axis=1), 2000, 1)
-    knobs = TokenizerSettings(num_anchors=100, anchors_per_node=10, select="random")
+    chosen = TokenizerSettings(num_anchors=100, anchors_per_node=10, select="random")
     rng = np.random.default_rng(0)
-    table = tokenize(path, fit_vocabulary(path, knobs, rng=rng), rng=rng)
+    table = tokenize(path, fit_vocabulary(path, chosen, rng=rng), rng=rng)
     assert (table.distances != NO_DISTANCE).all()
     use = np.bincount(table.anchors.ravel(), minlength=100)
     assert use.min() > 130 and use.max() < 270  # 200 each on average, deviation 13
@@ -230,11 +230,11 @@ def test_random_anchors_are_as_many_as_k_and_used_alike_where_all_are_reachable(
 
 def test_the_same_seed_gives_the_same_table_and_another_seed_another() -> None:
     graph = random_graph(300, 900, seed=0)
-    knobs = TokenizerSettings(num_anchors=60, anchors_per_node=5, relations_per_node=2)
+    chosen = TokenizerSettings(num_anchors=60, anchors_per_node=5, relations_per_node=2)
 
     def table(seed: int) -> tuple[bytes, bytes, bytes]:
         rng = np.random.default_rng(seed)
-        made = tokenize(graph, fit_vocabulary(graph, knobs, rng=rng), rng=rng)
+        made = tokenize(graph, fit_vocabulary(graph, chosen, rng=rng), rng=rng)
         return made.anchors.tobytes(), made.distances.tobytes(), made.relations.tobytes()
 
     assert table(1) == table(1)
@@ -242,12 +242,12 @@ def test_the_same_seed_gives_the_same_table_and_another_seed_another() -> None:
 
 
 def test_an_adjacency_at_hand_changes_nothing() -> None:
-    graph, knobs = small_graph(), TokenizerSettings(num_anchors=2, anchors_per_node=2)
+    graph, chosen = small_graph(), TokenizerSettings(num_anchors=2, anchors_per_node=2)
     adjacency = build_adjacency(graph)
     rng, other_rng = np.random.default_rng(0), np.random.default_rng(0)
-    vocabulary = fit_vocabulary(graph, knobs, rng=rng, adjacency=adjacency)
+    vocabulary = fit_vocabulary(graph, chosen, rng=rng, adjacency=adjacency)
     table = tokenize(graph, vocabulary, rng=rng, adjacency=adjacency)
-    again = tokenize(graph, fit_vocabulary(graph, knobs, rng=other_rng), rng=other_rng)
+    again = tokenize(graph, fit_vocabulary(graph, chosen, rng=other_rng), rng=other_rng)
     assert table.anchors.tobytes() == again.anchors.tobytes()
 
 

@@ -68,7 +68,7 @@ def run(
 
 
 def scripted(values: list[float], made: Trainer[Any]) -> tuple[Callable[[], Metrics], list[Tensor]]:
-    """A validation that says what it is told to, and keeps the weights it was asked about."""
+    """A validation that returns given metrics in turn, and keeps the weights of each call."""
     script: Iterator[float] = iter(values)
     seen: list[Tensor] = []
 
@@ -104,7 +104,7 @@ def test_training_stops_when_patience_is_lost(tmp_path: Path) -> None:
     progress, stopping = run(made, tmp_path, validate=validate)
     assert progress.epoch == 12  # two validations after the one of epoch 8
     assert progress.best_epoch == 8
-    assert stopping.reason == "no better for 2 validations"
+    assert stopping.reason == "no improvement in 2 validations"
 
 
 def test_a_run_that_lost_its_patience_does_not_go_on_when_resumed(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_run_that_lost_its_patience_does_not_go_on_when_resumed(tmp_path: Path
     run(made, tmp_path, validate=validate)
     resumed = trainer(**settings)
     progress, stopping = run(resumed, tmp_path, resume=True)
-    assert (progress.epoch, stopping.reason) == (2, "no better for 1 validations")
+    assert (progress.epoch, stopping.reason) == (2, "no improvement in 1 validations")
     assert torch.equal(next(resumed.model.parameters()), seen[0])
 
 

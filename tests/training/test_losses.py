@@ -160,7 +160,7 @@ def test_better_scores_make_sampled_losses_smaller(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ONE_VS_ALL_LOSSES)
-def test_losses_against_all_never_look_at_values(name: str) -> None:
+def test_one_vs_all_losses_never_read_values(name: str) -> None:
     # Tensors on the meta device have shapes only: whatever would wait for a GPU fails here.
     scores = torch.empty(BATCH, NUM_NODES, device="meta", requires_grad=True)
     weight = torch.empty(3, device="meta")
@@ -169,7 +169,7 @@ def test_losses_against_all_never_look_at_values(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLED_LOSSES)
-def test_sampled_losses_never_look_at_values(name: str) -> None:
+def test_sampled_losses_never_read_values(name: str) -> None:
     positive, negative = torch.empty(2, device="meta"), torch.empty(2, 3, device="meta")
     loss = SAMPLED_LOSSES[name](positive, negative, margin=1.0, temperature=1.0)
     assert loss.shape == ()
@@ -177,7 +177,7 @@ def test_sampled_losses_never_look_at_values(name: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ONE_VS_ALL_LOSSES)
-def test_losses_against_all_fit_into_a_cuda_graph(name: str) -> None:
+def test_one_vs_all_losses_fit_into_a_cuda_graph(name: str) -> None:
     scores = random_scores(BATCH, NUM_NODES).detach().cuda().requires_grad_()
     answers, weight = ANSWERS.cuda(), torch.ones(3, device="cuda", dtype=torch.float64)
 

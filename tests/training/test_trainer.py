@@ -82,12 +82,12 @@ def test_clipping_limits_the_norm_of_the_gradient(monkeypatch: pytest.MonkeyPatc
     assert run(0.1) == pytest.approx(0.1, rel=1e-4)
 
 
-def test_progress_is_told_after_every_step() -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported_after_every_step() -> None:
+    steps: list[tuple[int, int]] = []
     made = trainer()
-    made.run_epoch(0, lambda done, total: told.append((done, total)))
-    assert told == [(step, len(told)) for step in range(1, len(told) + 1)]
-    assert len(told) == 4  # seven queries, two a batch
+    made.run_epoch(0, lambda done, total: steps.append((done, total)))
+    assert steps == [(step, len(steps)) for step in range(1, len(steps) + 1)]
+    assert len(steps) == 4  # seven queries, two a batch
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT = "-"
 BULK = "Many at once"  # a box of the help
-MOST_SHOWN = 20  # bad lines that are printed; the others are counted
+MAX_SHOWN = 20  # bad lines that are printed; the others are counted
 
 OutputOption = Annotated[
     str,
@@ -61,10 +61,10 @@ class BadLines:
             self.num_skipped += 1
             return
         self.num_bad += 1
-        if self.num_bad <= MOST_SHOWN:
+        if self.num_bad <= MAX_SHOWN:
             line = f"{self.label} line {refused.number:,}: {refused.reason}"
             err.print(line, style="red", soft_wrap=True)
-        elif self.num_bad == MOST_SHOWN + 1:
+        elif self.num_bad == MAX_SHOWN + 1:
             err.print("more lines like these are counted", style="red")
 
     def sentence(self) -> str:

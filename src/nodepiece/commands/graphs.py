@@ -53,7 +53,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="F",
-        help="tsv, csv, jsonl, parquet, nt, ttl, nq, trig or rdf (RDF/XML).",
+        help="tsv, csv, jsonl, parquet, nt, ttl, nq, trig, rdf (RDF/XML) or npy (ids).",
         rich_help_panel=READING,
     ),
 ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nodepiece.tokenizer.tokens import TokenTable
     from nodepiece.tokenizer.vocabulary import Vocabulary
 
-MOST_SHOWN = 10  # nodes that look alike
+MAX_SHOWN = 10  # nodes that look alike
 
 
 def inspect(
@@ -108,7 +108,7 @@ def describe_node(table: "TokenTable", node: int) -> dict[str, Any]:
     relations = [token for token in table.relations[node].tolist() if token < vocabulary.padding]
     shared = shared_pieces(table, node)
     shared[node] = 0
-    alike = [other for other in np.argsort(-shared, kind="stable")[:MOST_SHOWN] if shared[other]]
+    alike = [other for other in np.argsort(-shared, kind="stable")[:MAX_SHOWN] if shared[other]]
     return {
         "node": name(node),
         "anchors": [vocabulary.token_name(token) for token in anchors],
@@ -122,9 +122,9 @@ def describe_node(table: "TokenTable", node: int) -> dict[str, Any]:
 def show_node(described: dict[str, Any]) -> None:
     out.print(f"\n{described['node']}", style="bold")
     same, alike = described["same_pieces"], described["most_pieces_shared"]
-    others = ", ".join(same[:MOST_SHOWN]) or "no other node"
-    if len(same) > MOST_SHOWN:
-        others += f" and {len(same) - MOST_SHOWN:,} more"
+    others = ", ".join(same[:MAX_SHOWN]) or "no other node"
+    if len(same) > MAX_SHOWN:
+        others += f" and {len(same) - MAX_SHOWN:,} more"
     num_pieces = len(described["anchors"]) + len(described["relations"])
     out.print(
         rows(

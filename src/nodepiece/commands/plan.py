@@ -22,7 +22,7 @@ from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
-    from nodepiece.tasks.plan import Plan, Subject
+    from nodepiece.tasks.plan import Plan, PlanInput
     from nodepiece.tasks.timing import Duration
 
 
@@ -63,16 +63,16 @@ def plan(
     import numpy as np
 
     from nodepiece.tasks.plan import plan as plan_for
-    from nodepiece.tasks.plan import shallow
+    from nodepiece.tasks.plan import with_lookup
     from nodepiece.tasks.timing import estimate_duration
     from nodepiece.tasks.train import choose_device
 
     reading = reading_overrides(read_options(delimiter, header, columns, format))
-    subject = open_source(source, [*(overrides or []), *reading], data)
+    inputs = open_source(source, [*(overrides or []), *reading], data)
     chosen = choose_device(device)
     plans, durations = [], []
-    is_shallow = not subject.experiment.encoder.has_pieces
-    for each in (subject, None if is_shallow else shallow(subject)):
+    is_shallow = not inputs.experiment.encoder.has_pieces
+    for each in (inputs, None if is_shallow else with_lookup(inputs)):
         if each is None:
             continue
         plans.append(plan_for(each))
@@ -80,13 +80,13 @@ def plan(
             with stage(f"a few steps: {plans[-1].kind}"):
                 durations.append(estimate_duration(each, chosen, rng=np.random.default_rng(0)))
     if as_json:
-        typer.echo(json.dumps(to_json(subject, plans, durations), indent=2))
+        typer.echo(json.dumps(to_json(inputs, plans, durations), indent=2))
     else:
-        out.print(sizes_line(subject))
+        out.print(sizes_line(inputs))
         out.print(plan_table(plans, durations))
 
 
-def open_source(source: str, overrides: list[str], data: Path | None) -> "Subject":
+def open_source(source: str, overrides: list[str], data: Path | None) -> "PlanInput":
     """Open an experiment and its graph.
 
     For link prediction on a benchmark without local files, its known sizes are used.
@@ -94,7 +94,7 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "Subjec
     from nodepiece.data.benchmarks import BENCHMARKS
     from nodepiece.recipes import experiment_names
     from nodepiece.settings import Experiment, load_experiment, with_overrides
-    from nodepiece.tasks.plan import Sizes, assumed_subject, is_link_task, read_subject
+    from nodepiece.tasks.plan import Sizes, input_from_sizes, input_from_task, is_link_task
     from nodepiece.tasks.registry import task_record
 
     if source in experiment_names() or Path(source).suffix == ".toml":
@@ -111,20 +111,20 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "Subjec
         if not is_link_task(experiment):
             raise
         facts = known.sizes["train"], known.num_relations, known.sizes["test"]
-        return assumed_subject(experiment, Sizes(known.num_nodes, *facts))
+        return input_from_sizes(experiment, Sizes(known.num_nodes, *facts))
     err.print(task.describe(), soft_wrap=True)
-    return read_subject(task)
+    return input_from_task(task)
 
 
-def sizes_line(subject: "Subject") -> str:
+def sizes_line(inputs: "PlanInput") -> str:
     from nodepiece.tasks.plan import LIKELY_DISTANCE
 
-    sizes = subject.sizes
+    sizes = inputs.sizes
     line = (
-        f"{subject.experiment.dataset}: {sizes.num_nodes:,} nodes, {sizes.num_facts:,} facts, "
+        f"{inputs.experiment.dataset}: {sizes.num_nodes:,} nodes, {sizes.num_facts:,} facts, "
         f"{sizes.num_relations:,} relations"
     )
-    if subject.is_real:
+    if inputs.is_real:
         return line
     return f"{line}; without its files, anchors are taken to be up to {LIKELY_DISTANCE} hops away"
 
@@ -165,15 +165,15 @@ def readable_time(seconds: float) -> str:
 
 
 def to_json(
-    subject: "Subject", plans: "list[Plan]", durations: "list[Duration]"
+    inputs: "PlanInput", plans: "list[Plan]", durations: "list[Duration]"
 ) -> dict[str, object]:
     models = []
     for number, each in enumerate(plans):
         times = {"seconds": durations[number].to_json()} if durations else {}
         models.append({**each.to_json(), **times})
     return {
-        "experiment": subject.experiment.name,
-        "dataset": subject.experiment.dataset,
-        "sizes": dict(vars(subject.sizes)),
+        "experiment": inputs.experiment.name,
+        "dataset": inputs.experiment.dataset,
+        "sizes": dict(vars(inputs.sizes)),
         "models": models,
     }

@@ -1,8 +1,8 @@
-"""The part of the pickle language that arrays of numbers are written in.
+"""A safe unpickler for arrays of numbers: it supports only the operations that they need.
 
-Every name in a pickle leads to this file: numpy sees no part of it that was not checked. What a
-pickle makes is bounded before it is made: by the bytes of the pickle, a number of operations, texts
-as keys, and integers as sizes.
+Every name in a pickle is resolved in this file, so NumPy receives only checked values. Sizes are
+checked before memory is allocated: the bytes of the pickle, the number of operations, the length
+of texts, and integers used as sizes are limited.
 """
 
 import math
@@ -20,11 +20,11 @@ STORAGES: dict[str, np.dtype[Any]] = {
     "IntStorage": np.dtype("<i4"),
 }
 NUMBERS = frozenset(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
-MOST_OPERATIONS = 100_000  # of a pickle; one array takes some 30
-MOST_DIMENSIONS = 8
-MOST_CHARACTERS = 1_000  # of a key, a name or any other text that is not the content of an array
+MAX_OPERATIONS = 100_000  # of a pickle; one array takes some 30
+MAX_DIMENSIONS = 8
+MAX_CHARACTERS = 1_000  # of a key, a name or any other text that is not the content of an array
 
-# Protocols 2 to 5, without what makes instances or sets, or reads numbers as text.
+# Of protocols 2 to 5, without operations that make instances or sets, or read numbers as text.
 OPERATIONS = (
     pickle.PROTO,
     pickle.FRAME,
@@ -71,20 +71,22 @@ OPERATIONS = (
 
 
 class Operations(dict[int, Callable[[Any], None]]):
-    """The functions of operations by their bytes."""
+    """Operation byte -> function; other operations are refused."""
 
     def __missing__(self, byte: int) -> Callable[[Any], None]:
-        raise pickle.UnpicklingError(f"it has the operation {bytes([byte])!r}, which is no array")
+        raise pickle.UnpicklingError(
+            f"it has the operation {bytes([byte])!r}, which arrays do not need"
+        )
 
 
 class ArrayUnpickler(pickle._Unpickler):
-    """Knows the names that pickled arrays and tensors call for, and refuses every other.
+    """Resolves the names that pickled arrays and tensors use, and refuses all others.
 
-    It is the one written in Python: that in C makes room for as many notes as a pickle claims to
-    need, gigabytes for a claim of five bytes. Arrays are read in one piece by either.
+    It extends Python's unpickler written in Python: the one in C allocates a memo as large as a
+    pickle claims to need, gigabytes for a claim of five bytes. Both read an array in one piece.
     """
 
-    read: Callable[[int], bytes]  # these four are made by load()
+    read: Callable[[int], bytes]  # these four are set by load()
     append: Callable[[object], None]
     stack: list[Any]
     pop_mark: Callable[[], list[Any]]
@@ -95,7 +97,7 @@ class ArrayUnpickler(pickle._Unpickler):
     def __init__(
         self, file: IO[bytes], num_bytes: int, read_storage: Callable[[str], bytes]
     ) -> None:
-        """`num_bytes`: how many there are in `file` from here on."""
+        """`num_bytes`: the number of bytes left in `file`."""
         self.bounded = BoundedFile(file, num_bytes)
         super().__init__(self.bounded)
         self.read_storage = read_storage
@@ -106,41 +108,41 @@ class ArrayUnpickler(pickle._Unpickler):
         if module == "torch" and name in STORAGES:
             return name
         if (module, name) == ("numpy", "ndarray"):
-            return name  # named, never called
+            return name  # an argument, never called
         if (module, name) == ("_codecs", "encode"):
-            return Callee(self._latin1)
+            return AllowedFunction(self._latin1)
         if (module, name) in CALLED:
-            return Callee(CALLED[module, name])
-        raise pickle.UnpicklingError(f"it calls for {module}.{name}, which is no array")
+            return AllowedFunction(CALLED[module, name])
+        raise pickle.UnpicklingError(f"it uses {module}.{name}, which arrays do not need")
 
     def _latin1(self, text: str, encoding: str) -> bytes:
-        """Protocol 2 has no bytes and writes them as text, each once."""
+        """The bytes of a text: protocol 2 has no bytes, and writes each once, as text."""
         if type(text) is not str:
-            raise pickle.UnpicklingError("it encodes what is no text")
+            raise pickle.UnpicklingError("it encodes something that is not text")
         self.num_encoded += len(text)
         if self.num_encoded > self.bounded.num_bytes:
-            raise pickle.UnpicklingError("it encodes a text many times")
+            raise pickle.UnpicklingError("it encodes a text repeatedly")
         return text.encode("latin1")
 
     def load_frame(self) -> None:
-        """Nothing but its length: what is in a frame is read, and counted, like the rest."""
+        """Skip the length of a frame; its content is read, and counted, like the rest."""
         self.read(8)
 
     def load_bytearray8(self) -> None:
-        """As bytes: Python would fill a bytearray of the claimed length before it reads."""
+        """Read a bytearray as bytes: Python would allocate the claimed length before it reads."""
         (length,) = struct.unpack("<Q", self.read(8))
         self.append(self.read(length))
 
     def load_reduce(self) -> None:
         arguments, callee = self.stack.pop(), self.stack.pop()
-        if type(callee) is not Callee or type(arguments) is not tuple:
-            raise pickle.UnpicklingError("it calls what is no function")
+        if type(callee) is not AllowedFunction or type(arguments) is not tuple:
+            raise pickle.UnpicklingError("it calls something that is not an allowed function")
         self.append(callee.function(*arguments))
 
     def load_build(self) -> None:
         state, made = self.stack.pop(), self.stack[-1]
         if type(made) not in (PickledType, PickledArray) or type(state) is not tuple:
-            raise pickle.UnpicklingError("it gives a state to what is no array")
+            raise pickle.UnpicklingError("it sets the state of something that is not an array")
         made.__setstate__(state)
 
     def load_setitem(self) -> None:
@@ -160,7 +162,7 @@ class ArrayUnpickler(pickle._Unpickler):
     dispatch[pickle.SETITEMS[0]] = load_setitems
 
     def persistent_load(self, pid: Any) -> NDArray[Any]:
-        """A storage by ("storage", its type, key, device, length)."""
+        """The storage of a tensor, given as ("storage", its type, key, device, length)."""
         _, kind, key, _, length = pid
         key, kind = _short_text(key), _short_text(kind)
         if key not in self.storages:
@@ -170,14 +172,14 @@ class ArrayUnpickler(pickle._Unpickler):
 
 
 class BoundedFile:
-    """The bytes of a pickle: as many as there are, in as many reads as it has operations."""
+    """The bytes of a pickle, with limits on the bytes and on the number of reads."""
 
     def __init__(self, file: IO[bytes], num_bytes: int) -> None:
         self.file, self.num_bytes = file, num_bytes
         self.num_left, self.num_reads = num_bytes, 0
 
     def read(self, size: int) -> bytes:
-        if size > self.num_left:  # a buffer of that size would be made first
+        if size > self.num_left:  # a buffer of that size would be allocated first
             raise EOFError(f"it claims {size:,} bytes and {self.num_left:,} are left")
         self._count()
         content = self.file.read(size)
@@ -186,31 +188,31 @@ class BoundedFile:
 
     def readline(self) -> bytes:
         self._count()
-        line = self.file.readline(MOST_CHARACTERS)
+        line = self.file.readline(MAX_CHARACTERS)
         self.num_left -= len(line)
         return line
 
     def _count(self) -> None:
         self.num_reads += 1
-        if self.num_reads > MOST_OPERATIONS:
-            raise pickle.UnpicklingError(f"it has more than {MOST_OPERATIONS:,} operations")
+        if self.num_reads > MAX_OPERATIONS:
+            raise pickle.UnpicklingError(f"it has more than {MAX_OPERATIONS:,} operations")
 
 
 @dataclass(frozen=True)
-class Callee:
-    """A function that a pickle may call: nothing else can be called, and this cannot be changed."""
+class AllowedFunction:
+    """A function that a pickle may call; it can call nothing else."""
 
     function: Callable[..., Any]
 
 
 class PickledType:
-    """Stands for numpy's type of an array; the order of its bytes follows as its state."""
+    """The dtype of a pickled array; its byte order follows as its state."""
 
     __slots__ = ("dtype",)
 
     def __init__(self, code: str, *rest: object) -> None:
         if _short_text(code) not in NUMBERS:
-            raise pickle.UnpicklingError(f"it holds an array of {code!r}, which are no numbers")
+            raise pickle.UnpicklingError(f"it holds an array of {code!r}, which are not numbers")
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -220,7 +222,7 @@ class PickledType:
 
 
 class PickledArray:
-    """Stands for an array of numpy, whose content follows as its state."""
+    """A pickled NumPy array; its content follows as its state."""
 
     __slots__ = ("array",)
 
@@ -235,9 +237,9 @@ class PickledArray:
 def _from_buffer(
     buffer: bytes, kind: PickledType, shape: tuple[int, ...], order: str
 ) -> NDArray[Any]:
-    """An array over the bytes, which are not copied."""
+    """An array that shares the memory of the bytes."""
     if type(buffer) is not bytes or type(kind) is not PickledType:
-        raise pickle.UnpicklingError("it holds an array of something else than bytes")
+        raise pickle.UnpicklingError("it holds an array whose content is not bytes")
     return np.frombuffer(buffer, kind.dtype).reshape(
         _sizes(shape), order="F" if order == "F" else "C"
     )
@@ -250,11 +252,11 @@ def _strided(
     stride: tuple[int, ...],
     *rest: object,
 ) -> NDArray[Any]:
-    """A tensor; numpy checks that it stays inside of its storage."""
+    """A tensor as an array; NumPy checks that it stays within its storage."""
     if type(storage) is not np.ndarray:
         raise pickle.UnpicklingError("it holds a tensor without a storage")
     size, stride, (offset,) = _sizes(size), _sizes(stride), _sizes((offset,))
-    if math.prod(size) > len(storage):  # a step of 0 makes any size of one number
+    if math.prod(size) > len(storage):  # with a stride of 0, one number would have any size
         raise ValueError(f"a tensor of {size} numbers is larger than its storage")
     item = storage.itemsize
     strides = tuple(item * step for step in stride)
@@ -262,36 +264,39 @@ def _strided(
 
 
 def _sizes(values: object) -> tuple[int, ...]:
-    """Integers that a size, stride or offset can have; a text times a number may be gigabytes."""
-    if type(values) is not tuple or len(values) > MOST_DIMENSIONS:
-        raise pickle.UnpicklingError("it holds an array whose shape is no short list of sizes")
+    """The values, if they are valid sizes, strides or offsets.
+
+    The types are checked because a text times an integer could be gigabytes long.
+    """
+    if type(values) is not tuple or len(values) > MAX_DIMENSIONS:
+        raise pickle.UnpicklingError("it holds an array whose shape is not a short list of sizes")
     if any(type(value) is not int or not 0 <= value < 2**60 for value in values):
-        raise pickle.UnpicklingError("it holds an array whose sizes are no integers from 0 on")
+        raise pickle.UnpicklingError("it holds an array whose sizes are not integers of 0 or more")
     return values
 
 
 def _short_text(value: object) -> str:
-    """A name or key: hashing or writing anything else may take forever."""
-    if type(value) is not str or len(value) > MOST_CHARACTERS:
+    """The value, if it is a short text: hashing or printing anything else could take very long."""
+    if type(value) is not str or len(value) > MAX_CHARACTERS:
         raise pickle.UnpicklingError(
-            f"it names something by a {type(value).__name__}, not by a word"
+            f"it has a name that is a {type(value).__name__}, or too long, and not a short text"
         )
     return value
 
 
 def _put(target: object, key: object, value: object) -> None:
     if type(target) is not dict:
-        raise pickle.UnpicklingError("it puts items into what is no dict")
+        raise pickle.UnpicklingError("it sets items of something that is not a dict")
     target[_short_text(key)] = value
 
 
 def _no_bytes() -> bytes:
-    """What protocol 2 calls for in place of nothing; of a number it would make so many zeros."""
+    """`bytes()` as protocol 2 uses it: without the argument that would allocate zeros."""
     return b""
 
 
 def _no_items() -> dict[str, Any]:
-    """What a tensor calls for in place of its hooks; of a dict it would make a copy."""
+    """`OrderedDict()` as tensors use it for their hooks: empty."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""The named benchmarks: what is known of each, where its files are looked for."""
+"""The named benchmarks: what is known about each, and where its files are searched."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -28,37 +28,37 @@ OGB_FILES = {  # part -> names in the layout of the Open Graph Benchmark, the pr
 
 @dataclass(frozen=True)
 class Layout:
-    """A folder under a place of search, and the file names accepted in it for each part."""
+    """A subfolder of a data folder, and the file names accepted in it for each part."""
 
-    folder: str  # relative to the place; "." is the place itself
+    folder: str  # relative to the data folder; "." is that folder itself
     files: Mapping[str, tuple[str, ...]]  # part, such as "train" -> names, the preferred first
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A public dataset with a name: what it is for, what its files hold, where it comes from."""
+    """A public dataset with a name: its task, the contents of its files, and its source."""
 
     name: str
-    task: str  # one of the five words above: it decides which loader reads it
+    task: str  # one of the five constants above: it decides which loader reads it
     layouts: tuple[Layout, ...]  # ours first, then the public release's own
     num_nodes: int | None  # of the training graph; None where no exact number is published
     num_relations: int
     sizes: Mapping[str, int]  # part -> facts in its file; of a "_labels" part: labelled nodes
     source: str  # authors, release and licence in one sentence
     num_unseen: Mapping[str, int] = field(default_factory=dict)
-    """Facts of valid and test that name nodes train lacks; the paper counts without them."""
+    """Facts of valid and test with nodes that train lacks; the paper does not count them."""
     num_new_nodes: Mapping[str, int] = field(default_factory=dict)
     """Nodes of the "inference" graph, or unseen nodes of "valid" and "test"."""
 
 
 @dataclass(frozen=True)
 class Location:
-    """A folder on this disk that has files of a benchmark, all of them or some."""
+    """A local folder that has some or all files of a benchmark."""
 
     benchmark: Benchmark
     folder: Path
     files: Mapping[str, Path]  # part -> file
-    missing: Mapping[str, Path]  # part -> the file expected, for parts that have none
+    missing: Mapping[str, Path]  # part -> the expected file, for parts without one
 
 
 def benchmark_named(name: str) -> Benchmark:
@@ -71,7 +71,7 @@ def benchmark_named(name: str) -> Benchmark:
 
 
 def cache_folder() -> Path:
-    """Where `nodepiece datasets fetch` puts benchmarks: $XDG_CACHE_HOME, else ~/.cache."""
+    """The folder that `nodepiece datasets fetch` writes to: in $XDG_CACHE_HOME, else ~/.cache."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "nodepiece" / "datasets"
 
@@ -121,13 +121,8 @@ def locate_benchmark(name: str, *, data: Path | None) -> Location:
     )
 
 
-def find_benchmark(name: str, *, data: Path | None) -> Path:
-    """The folder of the first complete copy; its files may have any of the accepted names."""
-    return locate_benchmark(name, data=data).folder
-
-
 def _expected(layout: Layout) -> str:
-    """Such as "umls/ with train.tsv.gz, valid.tsv.gz, test.tsv.gz"."""
+    """The expected files in words: "umls/ with train.tsv.gz, valid.tsv.gz, test.tsv.gz"."""
     names = ", ".join(names[0] for names in layout.files.values())
     return names if layout.folder == "." else f"{layout.folder}/ with {names}"
 

@@ -1,4 +1,4 @@
-"""What the readers of all formats are asked and what they answer."""
+"""The interface of the readers of all formats: `ReadOptions` in, a `Reading` of `Block`s out."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ Columns = tuple[Column, Column, Column]  # of head, relation and tail
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file; None means: find out from its name and content.
+    """How to read a file; None: detected from its name and content.
 
     `columns` may be text too, such as "src,type,dst" or "0,2,1".
     """
@@ -37,7 +37,7 @@ class ReadOptions:
         return None if self.columns is None else parse_columns(self.columns)
 
     def given(self) -> dict[str, Any]:
-        """Those that are not left to be found out."""
+        """The options that are not None."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -54,7 +54,7 @@ def check_format(name: str) -> None:
 
 
 def parse_columns(columns: Sequence[Column] | str) -> Columns:
-    """Such as "subject,predicate,object", "0,2,1" or ("subject", 1, "object").
+    """The three columns of, for example, "subject,predicate,object", "0,2,1" or ("subject", 1, 2).
 
     In text, a name with a comma in it is quoted as in CSV.
     """
@@ -78,7 +78,7 @@ class Block:
     heads: pa.StringArray  # (num_facts,)
     relations: pa.StringArray  # (num_facts,)
     tails: pa.StringArray  # (num_facts,)
-    num_literals: int = 0  # facts between these that were left out: their object is no node
+    num_literals: int = 0  # facts left out between these, as their object is not a node
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -86,9 +86,9 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A file about to be read: its blocks come as they are asked for, once."""
+    """A file that is about to be read; its blocks can be iterated over once."""
 
     format: str  # in words
     blocks: Iterator[Block]
     columns: Columns | None = None  # head, relation and tail by name or position; None: RDF
-    is_plain: bool = False  # text in which a quote is a letter like any other
+    is_plain: bool = False  # text in which quotes have no special meaning

@@ -16,9 +16,9 @@ SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True, eq=False)
 class GivenNegatives:
-    """What the facts of a split are ranked against, where a dataset says so."""
+    """The negatives that a dataset gives for the facts of a split."""
 
-    heads: IntArray  # (num_facts, num_negatives) nodes to stand in place of the head
+    heads: IntArray  # (num_facts, num_negatives) nodes that replace the head
     tails: IntArray  # (num_facts, num_negatives)
 
     def __post_init__(self) -> None:
@@ -34,13 +34,13 @@ class Dataset:
     train: KnowledgeGraph
     valid: IntArray  # (num_valid, 3)
     test: IntArray  # (num_test, 3)
-    num_unseen: dict[str, int]  # facts of "valid" and "test" left out: they name what train lacks
+    num_unseen: dict[str, int]  # facts of "valid" and "test" left out: train lacks their names
     num_repeated: int = 0  # facts left out because their file states them twice
-    num_literals: int = 0  # facts left out because their object is no node
+    num_literals: int = 0  # facts left out because their object is a literal
     num_held_out: dict[str, int] = field(default_factory=dict)  # facts of train moved to splits
-    layout: str = ""  # how the training file was read, in words: its format, the columns taken
+    layout: str = ""  # how the training file was read, in words: format and columns
     negatives: Callable[[str], GivenNegatives] | None = None
-    """Reads what the facts of "valid" or "test" are ranked against, where the dataset says so."""
+    """Reads the given negatives of "valid" or "test"; None: the dataset has none."""
 
     def __post_init__(self) -> None:
         for part in ("valid", "test"):
@@ -74,5 +74,5 @@ class Dataset:
         return parts[split]
 
     def all_triples(self) -> IntArray:
-        """Every known fact, which is what filtered ranking leaves out."""
+        """The facts of all splits, which filtered ranking leaves out."""
         return np.concatenate([self.train.triples, self.valid, self.test])

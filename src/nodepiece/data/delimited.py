@@ -1,4 +1,4 @@
-"""Facts as lines of text: TSV, CSV and their like."""
+"""Facts as lines of text: TSV, CSV and similar formats."""
 
 import csv
 import re
@@ -29,8 +29,8 @@ from nodepiece.data.quoting import is_quoted
 from nodepiece.errors import InputError
 
 BLOCK_BYTES = LINE_BYTES  # of text parsed at once
-SAMPLE_LINES = 100  # to find the delimiter by
-SAMPLE_ROWS = 10_000  # to tell a header by
+SAMPLE_LINES = 100  # used to detect the delimiter
+SAMPLE_ROWS = 10_000  # used to detect a header
 
 DELIMITERS_BY_NAME = {
     "tab": "\t",
@@ -51,7 +51,7 @@ def read_csv(file: InputFile, options: ReadOptions) -> Reading:
 
 
 def read_delimited(file: InputFile, options: ReadOptions, *, candidates: str) -> Reading:
-    """Lines of cells; the delimiter is detected among `candidates`, the likeliest first."""
+    """A reading of delimited lines; the delimiter is one of `candidates`, the likeliest first."""
     layout, names = find_layout(file, options, candidates)
     quoted = " and quoted" if layout.is_quoted and layout.delimiter == "\t" else ""
     line = layout.header_line
@@ -113,7 +113,7 @@ def find_layout(
 
 
 def follows_a_blank(lines: list[str], delimiter: str, label: str, *, is_quoted: bool) -> bool:
-    """Whether a blank stands behind every comma or semicolon of the first lines."""
+    """Whether a blank follows every comma or semicolon of the first lines."""
     if delimiter in ("\t", BLANKS):
         return False
     rows = readable(split_rows(lines, delimiter, is_quoted=is_quoted))
@@ -122,14 +122,14 @@ def follows_a_blank(lines: list[str], delimiter: str, label: str, *, is_quoted: 
         return False
     if is_quoted and any(cell.startswith(' "') for cell in later):
         raise InputError(
-            f"{label}: a blank stands between a delimiter and a quote, and makes the quote part of "
-            f'the name; remove these blanks, as in "a"{delimiter}"b"{delimiter}"c"'
+            f"{label}: a blank between a delimiter and a quote makes the quote part of the name; "
+            f'remove these blanks, as in "a"{delimiter}"b"{delimiter}"c"'
         )
     return True
 
 
 def readable(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    """Some rows, up to one that cannot be read; reading the whole file then refuses that one."""
+    """The rows before the first that cannot be read; reading the whole file refuses that one."""
     try:
         yield from islice(rows, SAMPLE_ROWS)
     except csv.Error:
@@ -143,11 +143,11 @@ def find_delimiter(lines: list[str], options: ReadOptions, candidates: str) -> s
 
 
 def sample_lines(file: InputFile) -> list[str]:
-    """Some whole lines from the start of the file, line ends kept."""
+    """Complete lines from the start of the file, with line ends."""
     sample = file.sample()
     lines = sample.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
     if len(sample) == SAMPLE_BYTES and len(lines) > 1:
-        lines.pop()  # cut short
+        lines.pop()  # incomplete
     return [line.decode(errors="replace") for line in lines]
 
 
@@ -159,7 +159,7 @@ def detect_delimiter(lines: list[str], candidates: str) -> str:
     filled = [line for line in lines if line.strip()][:SAMPLE_LINES]
     likeliest = candidates[0]
     if likeliest == "\t" and 2 * sum("\t" in line for line in filled) > len(filled):
-        return likeliest  # names may have commas and blanks in them, but hardly tabs
+        return likeliest  # names often contain commas and blanks, but rarely tabs
     shares = {delimiter: share_cut_alike(filled, delimiter) for delimiter in candidates}
     best = max(shares.values())
     return "\t" if best and shares["\t"] == best else max(candidates, key=shares.__getitem__)
@@ -244,12 +244,12 @@ def open_csv(
 
 
 def whole_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The bytes in chunks that end where a line ends."""
+    """The bytes in chunks of complete lines."""
     while chunk := stream.read(BLOCK_BYTES // 2):
         yield chunk + stream.readline()
 
 
 def single_blanks(text: bytes) -> bytes:
-    """Runs of blanks made one, and none left at the ends of lines."""
+    """The text with runs of blanks replaced by one, and without blanks at the ends of lines."""
     text = re.sub(rb"[ \t]+", b" ", text)
     return re.sub(rb" ?([\r\n]+) ?", rb"\1", text).strip(b" ")

@@ -1,4 +1,4 @@
-"""What makes a graph look as if its file was read in the wrong way."""
+"""Signs that a file was read in the wrong way."""
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,10 @@ FEW = 20  # relations: small graphs have all kinds of shapes
 def find_doubts(
     triples: IntArray, names: Names, columns: Columns | None, *, is_plain: bool
 ) -> list[str]:
-    """Remarks for who reads the report, with what to type. is_plain: quotes are letters."""
+    """Remarks for the user, with options that would change how the file is read.
+
+    is_plain: quotes have no special meaning in the file.
+    """
     return [
         *relation_doubts(triples, names, columns),
         *weight_doubts(triples, names, columns),
@@ -24,7 +27,7 @@ def find_doubts(
 
 
 def relation_doubts(triples: IntArray, names: Names, columns: Columns | None) -> list[str]:
-    """Columns that no header names, where the last one looks more like relations."""
+    """A remark if the last of three unnamed columns looks more like the relations."""
     num_relations = len(names.relations)
     if columns is None or not isinstance(columns[0], int) or num_relations < FEW:
         return []
@@ -64,7 +67,7 @@ def weight_doubts(triples: IntArray, names: Names, columns: Columns | None) -> l
 
 
 def quote_doubts(names: Names) -> list[str]:
-    """Names in quotes with doubled quotes inside, as programs write CSV."""
+    """A remark if names are in quotes and contain doubled quotes, as cells of CSV do."""
     nodes = names.nodes.filter(pc.starts_with(names.nodes, '"'))
     quoted = nodes.filter(pc.match_substring_regex(nodes, '^"(?:[^"]|"")*""(?:[^"]|"")*"$'))
     if not len(quoted):

@@ -1,4 +1,4 @@
-"""One file from the web: resumed where it broke off, checked, visible only when whole."""
+"""Download of one file: resumed after an interruption, checked, and moved when complete."""
 
 import http.client
 import time
@@ -12,13 +12,13 @@ from pathlib import Path
 from nodepiece.data.releases import BLOCK, Source, git_blob_of
 from nodepiece.errors import InputError
 
-PASSING_STATUS = (408, 425, 429, 500, 502, 503, 504)  # worth another try
-BROKEN = (OSError, http.client.HTTPException)  # URLError and timeouts are OSErrors
+TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)  # worth another try
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)  # URLError and timeouts are OSErrors
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long a download is tried."""
+class RetryPolicy:
+    """How often, and how long, a download is tried again."""
 
     tries: int = 5  # in a row without a new byte
     first_wait: float = 1.0  # seconds before the second try; doubled before each further one
@@ -30,16 +30,16 @@ class Patience:
 class Downloaded:
     path: Path
     num_bytes: int
-    is_checked: bool  # False: no checksum is known, so only the length announced was compared
+    is_checked: bool  # False: no checksum is known, so only the announced length was checked
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one request left on disk."""
+    """The result of one request."""
 
     num_bytes: int  # in the partial file now
     announced: int | None  # length of the whole file according to the server
-    problem: str | None  # why it ended early; None: the server thinks it sent everything
+    problem: str | None  # why it ended early; None: the response was complete
 
 
 def download(
@@ -47,41 +47,42 @@ def download(
     target: Path,
     *,
     report: Callable[[int, int | None, str], None],
-    patience: Patience,
+    retry: RetryPolicy,
 ) -> Downloaded:
     """Download to `target`; `report` gets bytes so far, bytes in all if known, and a remark.
 
-    What has arrived is kept in TARGET.partial, also after Ctrl-C or a lost connection, and the
-    next call asks only for the rest. The git blob id decides: if it fits, the file is whole,
-    whatever the server said of its length; if it does not, and no byte is missing, the partial
+    The downloaded bytes are kept in TARGET.partial, also after Ctrl-C or a lost connection, and
+    the next call requests only the rest. If the git blob id matches, the file is complete,
+    whatever length the server announced; if it does not match and no byte is missing, the partial
     file is removed.
     """
-    with on_disk(target):
+    with disk_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(target.name + ".partial")
-    most_bytes, num_idle = _size(partial), 0
+    max_bytes, num_idle = _size(partial), 0
     while True:
-        attempt = _request_rest(source, partial, report=report, timeout=patience.timeout)
+        attempt = _request_rest(source, partial, report=report, timeout=retry.timeout)
         if _is_whole(source, partial, attempt):
             partial.replace(target)
             return Downloaded(target, attempt.num_bytes, source.git_blob is not None)
-        # Starting over and over with a server that cannot resume must end, so only bytes beyond
-        # the furthest point so far count as a step forward.
-        num_idle = 0 if attempt.num_bytes > most_bytes else num_idle + 1
-        most_bytes = max(most_bytes, attempt.num_bytes)
+        # A server that cannot resume always starts over. So that this ends, only bytes beyond the
+        # furthest point so far count as progress.
+        num_idle = 0 if attempt.num_bytes > max_bytes else num_idle + 1
+        max_bytes = max(max_bytes, attempt.num_bytes)
         problem = attempt.problem or "the connection ended early"
-        if num_idle >= patience.tries:
+        if num_idle >= retry.tries:
             raise InputError(
-                f"{source.url} could not be downloaded after {patience.tries} tries: {problem}; "
-                f"{attempt.num_bytes:,} bytes are kept in {partial}: run the command again to go on"
+                f"{source.url} could not be downloaded after {retry.tries} tries: {problem}; "
+                f"{attempt.num_bytes:,} bytes are kept in {partial}: run the command again to "
+                "continue"
             )
-        wait = patience.first_wait * 2**num_idle
+        wait = retry.first_wait * 2**num_idle
         report(attempt.num_bytes, attempt.announced, f"{problem}; trying again in {wait:g} s")
-        patience.sleep(wait)
+        retry.sleep(wait)
 
 
 def _is_whole(source: Source, partial: Path, attempt: Attempt) -> bool:
-    """False: bytes are missing and another request may bring them. Wrong bytes are an error."""
+    """Whether the file is complete; False: bytes are missing. Wrong bytes are an error."""
     expected = source.num_bytes if source.num_bytes is not None else attempt.announced
     found = None
     if source.git_blob is not None and partial.exists():
@@ -100,7 +101,8 @@ def _is_whole(source: Source, partial: Path, attempt: Attempt) -> bool:
         f"{source.url} is not the file that was published: expected git blob "
         f"{source.git_blob or 'unknown'}{_bytes(expected)}, found {found or 'unknown'}"
         f"{_bytes(attempt.num_bytes)}; the download was removed: run the command again, and if it "
-        "happens twice, look for a proxy that changes files or tell the maintainers of nodepiece"
+        "happens twice, look for a proxy that changes files, or report it to the maintainers of "
+        "nodepiece"
     )
 
 
@@ -115,7 +117,7 @@ def _request_rest(
     report: Callable[[int, int | None, str], None],
     timeout: float,
 ) -> Attempt:
-    """Ask for what the partial file lacks and append it. Trouble on the way is not an error."""
+    """Request the missing bytes and append them; a lost connection is not an error."""
     start = _size(partial)
     if source.num_bytes is not None and start >= source.num_bytes:
         if start == source.num_bytes:
@@ -129,35 +131,35 @@ def _request_rest(
     try:
         with urllib.request.urlopen(request, timeout=timeout) as response:
             _refuse_plain_http(source, response.url)
-            start, announced = _begin(response, start)
+            start, announced = _content_start(response, start)
             _refuse_excess(source, partial, announced or 0)
-            with on_disk(partial):
+            with disk_errors(partial):
                 file = partial.open("ab" if start else "wb")
             with file:
                 report(start, announced, "")
                 while block := response.read(BLOCK):
-                    with on_disk(partial):
+                    with disk_errors(partial):
                         file.write(block)
                         file.flush()
                     report(file.tell(), announced, "")
                     if source.num_bytes is not None and file.tell() > source.num_bytes:
-                        break  # too long already: the check will say so
+                        break  # too long: `_is_whole` raises the error
                     _refuse_excess(source, partial, file.tell())
         return Attempt(_size(partial), announced, None)
     except urllib.error.HTTPError as error:
         with error:
-            return _refused(error, source, partial, start)
-    except BROKEN as error:
+            return _handle_status(error, source, partial, start)
+    except CONNECTION_ERRORS as error:
         problem = str(getattr(error, "reason", error)) or type(error).__name__
         return Attempt(_size(partial), announced, problem)
 
 
 def _refuse_excess(source: Source, partial: Path, num_bytes: int) -> None:
-    """A file whose size is not known must end somewhere."""
-    if source.num_bytes is None and num_bytes > source.most_bytes:
+    """Refuse a download of unknown size that is longer than its limit."""
+    if source.num_bytes is None and num_bytes > source.max_bytes:
         partial.unlink(missing_ok=True)
         raise InputError(
-            f"{source.url} has {num_bytes:,} bytes or more, and {source.most_bytes:,} at most were "
+            f"{source.url} has {num_bytes:,} bytes or more, and {source.max_bytes:,} at most were "
             "expected; the download was removed: report it to the maintainers of nodepiece"
         )
 
@@ -171,11 +173,10 @@ def _refuse_plain_http(source: Source, url: str) -> None:
         )
 
 
-def _begin(response: http.client.HTTPResponse, start: int) -> tuple[int, int | None]:
-    """Where the body begins in the file, and the length of the whole file if the server says.
+def _content_start(response: http.client.HTTPResponse, start: int) -> tuple[int, int | None]:
+    """Where the body begins in the file, and the length of the whole file, None if unknown.
 
-    A server that ignores the Range, or answers another one, sends from its own beginning; then
-    the partial file is written anew.
+    A server that ignores the Range header sends the whole file; then the partial file is replaced.
     """
     length = response.headers.get("Content-Length", "")
     num_body = int(length) if length.isdigit() else None
@@ -190,19 +191,21 @@ def _begin(response: http.client.HTTPResponse, start: int) -> tuple[int, int | N
     return start, None if num_body is None else start + num_body
 
 
-def _refused(error: urllib.error.HTTPError, source: Source, partial: Path, start: int) -> Attempt:
-    if error.code in PASSING_STATUS:
+def _handle_status(
+    error: urllib.error.HTTPError, source: Source, partial: Path, start: int
+) -> Attempt:
+    if error.code in TRANSIENT_STATUS:
         return Attempt(_size(partial), None, f"the server answered {error.code} {error.reason}")
-    if error.code == 416 and start:  # nothing after our last byte: whole, or another file
+    if error.code == 416 and start:  # no bytes after ours: complete, or another file
         total = error.headers.get("Content-Range", "").rsplit("/", 1)[-1]
         if total == str(start):
             return Attempt(start, start, None)
         partial.unlink(missing_ok=True)
-        return Attempt(0, None, "the server has no more bytes than were here; starting over")
+        return Attempt(0, None, "the server has fewer bytes than the partial file; starting over")
     raise InputError(
         f"{source.url} could not be downloaded: the server answered {error.code} {error.reason}; "
         "if the address has moved, download the files by hand into the data folder "
-        "(`nodepiece datasets` lists the places) and tell the maintainers of nodepiece"
+        "(`nodepiece datasets` lists the folders) and report it to the maintainers of nodepiece"
     )
 
 
@@ -211,8 +214,8 @@ def _size(path: Path) -> int:
 
 
 @contextmanager
-def on_disk(path: Path) -> Iterator[None]:
-    """A full or forbidden disk is the user's to fix; it must not pass for a lost connection."""
+def disk_errors(path: Path) -> Iterator[None]:
+    """Raise OSErrors of the disk as InputErrors, so that they do not count as a lost connection."""
     try:
         yield
     except OSError as error:

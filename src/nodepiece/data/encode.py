@@ -1,4 +1,4 @@
-"""From names to ids."""
+"""Encoding of names as ids."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 
-STEP = 1 << 20  # facts handled at once where whole columns would take much memory
-MAX_KEY = 2**63  # int64 holds no more
+STEP = 1 << 20  # facts processed at a time, to save memory
+MAX_KEY = 2**63  # of int64
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedFacts:
-    """All facts of a file, those stated twice included."""
+    """All facts of a file, duplicates included."""
 
     triples: IntArray  # (num_facts, 3)
     names: Names
@@ -26,10 +26,10 @@ class EncodedFacts:
 
 
 def encode_facts(blocks: Iterable[Block]) -> EncodedFacts:
-    """Give every name an id by first appearance: head, then tail, fact by fact.
+    """Facts by ids, which are given to names by first appearance: head, then tail, fact by fact.
 
-    Each block is encoded by itself, then the names of all blocks together, so that the text of
-    a block can go once it is read. The ids do not depend on where blocks begin.
+    Each block is encoded separately, then the names of all blocks together, so that the text of a
+    block can be freed after it is read. The ids do not depend on where blocks begin.
     """
     nodes: list[pa.Array] = []  # the names in each block's heads, in its tails, and so on
     relations: list[pa.Array] = []
@@ -55,9 +55,9 @@ def unify(
     *,
     columns: list[int],
 ) -> pa.LargeStringArray:
-    """Write the final ids into `columns` of `triples`, which it fills; return the names.
+    """Write the final ids to `columns` of `triples`; returns the names.
 
-    local_ids: per block and column positions in that block's and column's dictionary.
+    local_ids: for each block and column, positions in the dictionary of that block and column.
     """
     encoded = pa.chunked_array(dictionaries, pa.large_string()).dictionary_encode()
     if not encoded.num_chunks:
@@ -91,29 +91,29 @@ def first_appearances(triples: IntArray, columns: list[int], num_ids: int) -> Lo
     for start in reversed(range(0, len(triples), STEP)):
         ids = triples[start : start + STEP, columns].ravel()
         position = start * len(columns) + np.arange(len(ids))
-        first[ids[::-1]] = position[::-1]  # of several the last one stays: the earliest
+        first[ids[::-1]] = position[::-1]  # the last assignment, of the first appearance, stays
     return np.argsort(first)
 
 
 def drop_duplicates(triples: IntArray, num_nodes: int, num_relations: int) -> IntArray:
-    """Every fact once, where it is stated first.
+    """Every fact once, at its first position.
 
-    One sort finds the facts that are stated more than once; there are mostly few of them, or
-    none, and only these are put in order.
+    One sort finds the facts that occur more than once; there are usually few, or none, and only
+    their positions are sorted.
     """
     keys = fact_keys(triples, num_nodes, num_relations)
     ordered = np.sort(keys)
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     if not len(repeated):
         return triples
-    places = places_among(keys, repeated)
+    places = positions_of(keys, repeated)
     places = places[np.argsort(keys[places], kind="stable")]
     again = places[1:][keys[places[1:]] == keys[places[:-1]]]
     return np.delete(triples, again, axis=0)
 
 
-def places_among(keys: LongArray, wanted: LongArray) -> LongArray:
-    """Where `keys` has one of the `wanted`, which are sorted; in ascending order."""
+def positions_of(keys: LongArray, wanted: LongArray) -> LongArray:
+    """The positions in `keys` of the `wanted` keys, which are sorted; ascending."""
     found = []
     for start in range(0, len(keys), STEP):
         part = keys[start : start + STEP]
@@ -134,7 +134,7 @@ def fact_keys(triples: IntArray, num_nodes: int, num_relations: int) -> LongArra
 
 
 def encode_like(graph: KnowledgeGraph, names: Names) -> tuple[IntArray, int]:
-    """The facts of `graph` by the ids of `names`, and how many name what `names` lacks."""
+    """The facts of `graph` by the ids of `names`, and the number of facts with other names."""
     if graph.names is None:
         raise ValueError("a graph without names cannot be encoded by other names")
     node = ids_in(graph.names.nodes, names.nodes)

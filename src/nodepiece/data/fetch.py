@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from nodepiece.data.benchmarks import Benchmark, benchmark_named
-from nodepiece.data.download import Downloaded, Patience, download, on_disk
+from nodepiece.data.download import Downloaded, RetryPolicy, disk_errors, download
 from nodepiece.data.releases import Source, git_blob_of, load_sources, sha256_of
 from nodepiece.data.unpack import unpack
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_folder, is_replaceable
 
-RECEIPT = "fetched.json"  # in every fetched folder: where its files came from, and their sums
-DOWNLOADS = ".downloads"  # in the data folder: what has arrived of benchmarks not yet whole
+RECEIPT = "fetched.json"  # in every fetched folder: the source of its files, and checksums
+DOWNLOADS = ".downloads"  # in the data folder: files of benchmarks that are not complete yet
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class FetchReport:
 
     @property
     def caution(self) -> str | None:
-        """What the user should know of a download that nothing could be held against."""
+        """A warning if some files could not be checked; None otherwise."""
         if not self.unchecked:
             return None
         return (
@@ -55,13 +55,13 @@ def fetch_benchmark(
     progress: Callable[[FetchProgress], None],
     unchecked: bool = False,
     sources: Mapping[str, tuple[Source, ...]] | None = None,
-    patience: Patience | None = None,
+    retry: RetryPolicy | None = None,
 ) -> FetchReport:
-    """Download a benchmark into `into`/NAME, which appears only when it is whole and checked.
+    """Download a benchmark to `into`/NAME, a folder that appears when it is complete and checked.
 
-    Files arrive under `into`/.downloads and stay there when the command is interrupted, so that
-    the next call goes on where this one stopped. A folder fetched before and unchanged since is
-    left as it is. A release without a published checksum is refused unless `unchecked`.
+    Files are downloaded to `into`/.downloads and stay there if the command is interrupted; the
+    next call continues. A folder that was fetched before and is unchanged is kept. A release
+    without a published checksum is refused unless `unchecked`.
     """
     benchmark = benchmark_named(name)
     rows = (load_sources() if sources is None else sources)[name]
@@ -81,9 +81,9 @@ def fetch_benchmark(
     for number, source in enumerate(rows, start=1):
         start = FetchProgress(name, source.file_name, number, len(rows), 0, source.num_bytes)
         report = partial(_report, progress, start)
-        arrived[source] = _download_once(source, downloads, report, patience or Patience())
+        arrived[source] = _download_once(source, downloads, report, retry or RetryPolicy())
     not_checked = tuple(source.url for source, file in arrived.items() if not file.is_checked)
-    with on_disk(folder):
+    with disk_errors(folder):
         _place(benchmark, arrived, folder, not_checked)
         _remove_downloads(downloads, into)
     num_bytes = sum(file.num_bytes for file in arrived.values())
@@ -95,7 +95,7 @@ def _refuse_unchecked(name: str, rows: tuple[Source, ...]) -> None:
     if missing:
         raise InputError(
             f"no checksum is published for {', '.join(missing)}, so the download of {name} cannot "
-            f"be checked; fetch it all the same with: nodepiece datasets fetch {name} --unchecked"
+            f"be checked; fetch it anyway with: nodepiece datasets fetch {name} --unchecked"
         )
 
 
@@ -114,9 +114,9 @@ def _download_once(
     source: Source,
     downloads: Path,
     report: Callable[[int, int | None, str], None],
-    patience: Patience,
+    retry: RetryPolicy,
 ) -> Downloaded:
-    """What an interrupted call had already downloaded whole is taken from there."""
+    """Download a file, unless an interrupted call has downloaded it completely."""
     target = downloads / source.file_name
     if target.is_file():
         num_bytes = target.stat().st_size
@@ -124,7 +124,7 @@ def _download_once(
             if source.git_blob in (None, git_blob_of(file, num_bytes)):
                 return Downloaded(target, num_bytes, source.git_blob is not None)
         target.unlink()
-    return download(source, target, report=report, patience=patience)
+    return download(source, target, report=report, retry=retry)
 
 
 def _place(
@@ -133,11 +133,11 @@ def _place(
     folder: Path,
     unchecked: tuple[str, ...],
 ) -> None:
-    """Give the whole benchmark its folder in one rename, with a receipt."""
+    """Move the complete benchmark, with a receipt, to its folder in one rename."""
     with atomic_folder(folder, marker=RECEIPT) as staging:
         for source, file in arrived.items():
             if source.stored_as is None:
-                _unpack_or_remove(file.path, benchmark, staging, source.most_unpacked)
+                _unpack_or_remove(file.path, benchmark, staging, source.max_unpacked)
             else:
                 target = staging / source.stored_as
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -151,10 +151,10 @@ def _place(
         (staging / RECEIPT).write_text(json.dumps(receipt, indent=2) + "\n", encoding="utf-8")
 
 
-def _unpack_or_remove(archive: Path, benchmark: Benchmark, into: Path, most_bytes: int) -> None:
-    """An archive that cannot be used is not kept, so that the next call downloads it anew."""
+def _unpack_or_remove(archive: Path, benchmark: Benchmark, into: Path, max_bytes: int) -> None:
+    """Unpack an archive; an unusable one is removed, so that the next call downloads it again."""
     try:
-        unpack(archive, benchmark.layouts[0].files, into, most_bytes=most_bytes)
+        unpack(archive, benchmark.layouts[0].files, into, max_bytes=max_bytes)
     except InputError:
         archive.unlink()
         raise
@@ -169,14 +169,14 @@ def _remove_downloads(downloads: Path, into: Path) -> None:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a fetched folder says of itself."""
+    """The contents of RECEIPT."""
 
-    sha256: Mapping[str, str]  # file, relative to the folder -> its sum when it was placed
-    unchecked: tuple[str, ...]  # addresses whose download nothing could be held against
+    sha256: Mapping[str, str]  # file, relative to the folder -> its checksum when it was fetched
+    unchecked: tuple[str, ...]  # addresses of downloads without a published checksum
 
 
 def read_receipt(folder: Path) -> Receipt | None:
-    """None: the folder was not fetched, or its receipt is damaged."""
+    """The receipt of a folder; None if it was not fetched, or its receipt is damaged."""
     try:
         content = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
         return Receipt(dict(content["sha256"]), tuple(content["unchecked"]))
@@ -185,7 +185,7 @@ def read_receipt(folder: Path) -> Receipt | None:
 
 
 def is_intact(folder: Path, receipt: Receipt) -> bool:
-    """Whether every file is still as it was placed."""
+    """Whether every file is as it was fetched."""
     return all(
         (folder / file).is_file() and sha256_of(folder / file) == checksum
         for file, checksum in receipt.sha256.items()

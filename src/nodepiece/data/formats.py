@@ -1,4 +1,4 @@
-"""The registry of file formats: who reads each, and how the names of its files end."""
+"""The registry of file formats: the reader of each, and the endings of its files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from nodepiece.data.blocks import Reading, ReadOptions
 from nodepiece.data.delimited import read_csv, read_tsv
 from nodepiece.data.input_file import InputFile, content_format, refuse_document, without_gz
 from nodepiece.data.jsonl import read_json_lines
+from nodepiece.data.npy import ENDING as NPY_ENDING
+from nodepiece.data.npy import read_npy
 from nodepiece.data.parquet import read_parquet
 from nodepiece.data.rdf import (
     read_nquads,
@@ -17,7 +19,7 @@ from nodepiece.data.rdf import (
     read_turtle,
 )
 
-ANY_FORMAT = ".txt"  # an ending that says nothing: the content decides
+ANY_FORMAT = ".txt"  # an ending of several formats: the content decides
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Format:
 
 
 def known_endings() -> tuple[str, ...]:
-    """The endings of all files that are taken for facts in a folder."""
+    """The endings of files that are read as facts in a folder."""
     return (*(ending for each in FORMATS.values() for ending in each.endings), ANY_FORMAT)
 
 
@@ -54,4 +56,5 @@ FORMATS: dict[str, Format] = {
     "nq": Format(read_nquads, (".nq",)),
     "trig": Format(read_trig, (".trig",)),
     "rdf": Format(read_rdf_xml, (".rdf", ".owl")),
+    "npy": Format(read_npy, (NPY_ENDING,)),
 }

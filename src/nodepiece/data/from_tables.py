@@ -15,7 +15,7 @@ from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 BLOCK_FACTS = 1 << 20
-MOST_SHOWN = 80  # characters of a value in a message
+MAX_SHOWN = 80  # characters of a value in a message
 
 
 def graph_of_blocks(blocks: Iterable[Block], label: str) -> KnowledgeGraph:
@@ -83,7 +83,7 @@ def name_of(value: Any, what: str) -> str:
 
 def shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
 def from_array(array: Any, columns: Sequence[Column] | str | None) -> KnowledgeGraph:

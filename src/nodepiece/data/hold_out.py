@@ -11,9 +11,9 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 
 def hold_out(dataset: Dataset, name: str) -> tuple[Dataset, list[NamedTriple]]:
-    """The dataset without a node, and the facts that name it.
+    """The dataset without a node, and the facts of this node by name.
 
-    Nodes that occur only together with it go as well, and so do facts of valid and test with them.
+    Nodes that occur only in these facts are removed too, with their facts of valid and test.
     """
     names = dataset.names
     node = names.node_id(name)

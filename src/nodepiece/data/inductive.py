@@ -1,4 +1,4 @@
-"""Two graphs over the same relations: one to train on, another one to evaluate on."""
+"""Datasets of two graphs with the same relations: one to train on, another to evaluate on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,23 +15,23 @@ from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 
-PARTS = ("training", "inference")  # folders of such a dataset
+PARTS = ("training", "inference")  # the two folders of an inductive dataset
 
 
 @dataclass(frozen=True, eq=False)
 class InductiveDataset:
-    """A graph to learn from, and another one, over the same relations, to evaluate on.
+    """A training graph, and an inference graph with the same relations, used for evaluation.
 
-    The inference graph has nodes, ids and node names of its own and the relation ids of the
-    training graph; relations that training does not have, if they are kept, come after those. Its
-    `train` is what is known of it, `valid` and `test` are the queries.
+    The inference graph has other nodes, with separate ids, and the relation ids of the training
+    graph, followed by relations that training lacks, if they are kept. Its `train` are the known
+    facts; `valid` and `test` are the queries.
     """
 
     name: str
     training: Dataset
     inference: Dataset
-    num_unknown_relations: int  # relations of the inference files that training does not have
-    num_dropped: int  # facts of the inference graph left out for that; queries: num_unseen
+    num_unknown_relations: int  # relations of the inference files that training lacks
+    num_dropped: int  # known facts of the inference graph left out for that; queries: num_unseen
 
     def __post_init__(self) -> None:
         known, given = self.training.names.relations, self.inference.names.relations
@@ -45,9 +45,9 @@ def read_inductive(
     keep_unseen_relations: bool = False,
     options: ReadOptions = DETECT_EVERYTHING,
 ) -> InductiveDataset:
-    """A folder with `training/` and `inference/` in it, each with train, valid and test.
+    """The dataset of a folder with `training/` and `inference/`, each with train, valid and test.
 
-    What has neither is one graph, evaluated on itself.
+    A source with neither is one graph, used for training and evaluation.
     """
     if not any((folder / part).is_dir() for part in PARTS):
         return of_one_graph(read_dataset(folder, options=options))
@@ -65,7 +65,7 @@ def read_inductive(
 
 
 def of_one_graph(dataset: Dataset) -> InductiveDataset:
-    """One graph for training and evaluation, with its own valid and test facts."""
+    """A dataset whose inference graph is the training graph, with its valid and test facts."""
     return InductiveDataset(dataset.name, dataset, dataset, num_unknown_relations=0, num_dropped=0)
 
 
@@ -102,18 +102,18 @@ def join_graphs(
     )
 
 
-def by_relations_of(
+def with_relation_ids_of(
     graph: KnowledgeGraph, known: pa.LargeStringArray, *, keep_unseen_relations: bool
 ) -> KnowledgeGraph:
-    """A graph by the relation ids of another one; relations that it lacks come after those.
+    """A graph with the relation ids of another one; relations that the other lacks follow.
 
-    Where they are not kept they are refused.
+    Unless they are kept, such relations are refused.
     """
     unseen = unseen_relations(known, graph)
     if unseen and not keep_unseen_relations:
         raise InputError(
-            f"{len(unseen)} of the graph's relations, such as {unseen[0]!r}, were not there in "
-            "training; leave their facts out, or take the mean of all relations for them "
+            f"{len(unseen)} of the graph's relations, such as {unseen[0]!r}, were not in training; "
+            "leave their facts out, or use the mean vector of all relations for them "
             "(--unseen-relations mean)"
         )
     names = Names(named(graph).nodes, appended(known, unseen))

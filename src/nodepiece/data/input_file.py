@@ -1,4 +1,4 @@
-"""Where the bytes come from: a file, a compressed file, or standard input."""
+"""Input files: plain, compressed, or standard input."""
 
 import gzip
 import json
@@ -22,6 +22,7 @@ SAMPLE_BYTES = 1 << 20  # enough to detect the format of a file
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
+NPY_MAGIC = b"\x93NUMPY"
 TERM = rb"(?:<[^<>\s]*>|_:\S+)"
 QUAD = re.compile(  # a line with a graph behind its object, which may be a literal
     rb"^\s*" + TERM + rb"\s+<[^<>\s]*>\s+(?:" + TERM + rb'|".*"\S*)\s+' + TERM + rb"\s*\.\s*$",
@@ -64,10 +65,10 @@ class InputFile:
 
 @contextmanager
 def open_source(source: str | Path) -> Iterator[InputFile]:
-    """Yield the file behind `source`; anything wrong with it is raised as an InputError.
+    """Yield the file behind `source`; errors of the file are raised as InputErrors.
 
-    Standard input is copied to a temporary file first: Parquet is read from its end, and naming
-    the line of a mistake takes a second look.
+    Standard input is copied to a temporary file first: Parquet is read from its end, and finding
+    the line of an error means reading it twice.
     """
     if str(source) == STANDARD_INPUT:
         with tempfile.TemporaryDirectory() as folder:
@@ -109,8 +110,11 @@ def without_gz(name: str) -> str:
 
 
 def content_format(sample: bytes) -> str:
+    """The name in FORMATS of the format that the first bytes of a file show."""
     if sample.startswith(PARQUET_MAGIC):
         return "parquet"
+    if sample.startswith(NPY_MAGIC):
+        return "npy"
     text = sample.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:8].lower().startswith((b"<?xml", b"<rdf:rdf")):
         return "rdf"
@@ -139,11 +143,11 @@ def is_json(line: bytes) -> bool:
 
 
 def refuse_document(sample: bytes, path: str | Path, label: str) -> None:
-    """A file whose ending says JSON, and that has more than lines of it."""
+    """Refuse a .json file that is not JSON lines."""
     name = without_gz(str(path)).lower()
     if name.endswith(".json") and content_format(sample) != "jsonl":
         raise InputError(
-            f"{label} is no JSON lines: write a fact on each line, such as "
+            f"{label} is not JSON lines: write a fact on each line, such as "
             '["Kenya", "borders", "Uganda"] or {"head": ..., "relation": ..., "tail": ...}, or '
             "give its --format"
         )

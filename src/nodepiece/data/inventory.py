@@ -1,4 +1,4 @@
-"""Which benchmarks are on this disk, how much they hold, and whether they are unchanged."""
+"""The local benchmarks: where they are, their sizes, and whether their files are unchanged."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,11 @@ from nodepiece.errors import InputError
 
 @dataclass(frozen=True)
 class BenchmarkStatus:
-    """A known benchmark and the copy of it that would be used."""
+    """A known benchmark and the local copy that would be used."""
 
     benchmark: Benchmark
-    folder: Path | None  # None: not found in any place
-    sizes: Mapping[str, int]  # part -> facts or labelled nodes counted; not of OGB's binary files
+    folder: Path | None  # None: not found
+    sizes: Mapping[str, int]  # part -> facts or labelled nodes; without OGB's binary files
     problems: tuple[str, ...]  # such as "lacks test"; empty if it can be used
 
     @property
@@ -37,25 +37,25 @@ class BenchmarkStatus:
 
 @dataclass(frozen=True)
 class FileCheck:
-    """A file of a benchmark held against what is published of it."""
+    """A file of a benchmark, compared with its published checksums."""
 
     name: str  # of the benchmark
     path: Path
     state: Literal["ok", "changed", "missing", "unchecked"]
-    remark: str  # the sums compared, or why none could be
+    remark: str  # the checksums compared, or why there are none
 
 
 def list_benchmarks(data: Path | None) -> list[BenchmarkStatus]:
-    """All known benchmarks. Counts lines without parsing them; some ten million a second."""
+    """All known benchmarks. Lines are counted without parsing, about ten million a second."""
     places = search_places(data)
     return [_status(benchmark, places) for benchmark in BENCHMARKS.values()]
 
 
 def verify_benchmarks(names: Sequence[str], data: Path | None) -> list[FileCheck]:
-    """Check every file of the benchmarks named, or of all that are found if none is named.
+    """Check every file of the named benchmarks, or of all local ones if none is named.
 
-    A file is ok if it has the sha256 of our copy, or the content that git knows from the public
-    release (compressed or not), or is as `nodepiece datasets fetch` placed it.
+    A file is valid if its sha256 is a known one, if its content, decompressed or not, has the git
+    blob id of the public release, or if it is as `nodepiece datasets fetch` wrote it.
     """
     places = search_places(data)
     checks = []
@@ -149,7 +149,7 @@ def _check(name: str, folder: Path, part: str, path: Path) -> FileCheck:
     except (OSError, EOFError, zlib.error) as error:
         return FileCheck(name, path, "changed", f"it cannot be read: {error}; fetch it again")
     if agreed := set(expected) & set(found):
-        caution = "; nobody could check the download" if receipt and receipt.unchecked else ""
+        caution = "; the download was not checked" if receipt and receipt.unchecked else ""
         return FileCheck(name, path, "ok", min(agreed) + caution)
     kinds = {text.rsplit(" ", 1)[0] for text in expected}
     shown = [text for text in found if text.rsplit(" ", 1)[0] in kinds]
@@ -158,7 +158,7 @@ def _check(name: str, folder: Path, part: str, path: Path) -> FileCheck:
 
 
 def _content_blob(path: Path) -> str:
-    """The git blob id of the content, decompressed: it needs the length first."""
+    """The git blob id of the decompressed content, which is read twice, first for its length."""
     with open_content(path) as file:
         num_bytes = sum(len(block) for block in iter(lambda: file.read(BLOCK), b""))
         file.seek(0)

@@ -15,7 +15,7 @@ def open_content(path: Path) -> IO[bytes]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """An object with a key for each node."""
+    """The object in a JSON file: a key for each node."""
     try:
         with open_content(path) as file:
             content = json.load(file)

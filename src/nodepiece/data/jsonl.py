@@ -1,4 +1,4 @@
-"""Facts as lines of JSON: an object or an array of three each."""
+"""Facts as lines of JSON, each an object or an array."""
 
 import json
 from collections.abc import Generator, Iterator
@@ -18,7 +18,7 @@ BLOCK_FACTS = 200_000
 
 
 def read_json_lines(file: InputFile, options: ReadOptions) -> Reading:
-    """Objects whose keys name the three, as columns do, or arrays; numbers become names."""
+    """Lines of objects, whose keys are names of columns, or of arrays; numbers become names."""
     lines = json_lines(file)
     number, first = next(lines, (0, None))
     lines.close()
@@ -54,7 +54,7 @@ def refuse_one_array(file: InputFile, number: int, first: list[Any]) -> None:
 def array_layout(
     file: InputFile, number: int, first: list[Any], options: ReadOptions
 ) -> tuple[bool, Positions]:
-    """Whether the first line names the columns, and where head, relation and tail are."""
+    """Whether the first line names the columns, and the positions of head, relation and tail."""
     cells = [each if isinstance(each, str) else json.dumps(each) for each in first]
     lines = json_lines(file, sample=True)
     later = ((n, row) for n, row in lines if n > number and isinstance(row, list))
@@ -79,7 +79,9 @@ def json_lines(file: InputFile, *, sample: bool = False) -> Generator[tuple[int,
             num_bytes += len(line)
             where = f"{file.label} line {number:,}"
             if len(line) > LINE_BYTES:
-                raise InputError(f"{where} has more than {LINE_BYTES:,} bytes; write a fact a line")
+                raise InputError(
+                    f"{where} has more than {LINE_BYTES:,} bytes; write one fact on each line"
+                )
             text = line.removeprefix(b"\xef\xbb\xbf").strip()
             if text:
                 yield number, parsed(text, where)
@@ -104,7 +106,7 @@ def parsed(text: bytes, where: str) -> Any:
 def json_blocks(
     file: InputFile, keys: Columns, header_line: int, width: int | None
 ) -> Iterator[Block]:
-    """`keys`: of objects, or positions in arrays of `width`, any where that is None."""
+    """Facts in blocks. keys: of objects, or positions in arrays of length `width` (None: any)."""
     columns: tuple[list[str], list[str], list[str]] = ([], [], [])
     kind = list if isinstance(keys[0], int) else dict
     for number, value in json_lines(file):

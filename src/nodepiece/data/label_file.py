@@ -14,11 +14,11 @@ from nodepiece.errors import InputError
 def read_label_file(path: Path) -> Labels:
     """The classes of every node, each once, in the order of the file.
 
-    By the ending of the name: .json holds {node: [class, ...]}, .csv node,class on each line, and
-    anything else node<TAB>class. Any of them may be gzipped (.gz).
+    The ending decides the format: .json holds {node: [class, ...]}, .csv node,class on each line,
+    any other file node<TAB>class. All may be gzipped (.gz).
     """
     if not path.is_file():
-        raise InputError(f"there is no label file {path}")
+        raise InputError(f"there is no label file {path}; check the path")
     ending = Path(without_gz(path.name)).suffix.lower()
     if ending == ".json":
         return read_labels(path)
@@ -26,7 +26,7 @@ def read_label_file(path: Path) -> Labels:
 
 
 def _read_lines(path: Path, *, plain: bool) -> Labels:
-    """Plain: separated by tabs, and quotes are quotes; otherwise CSV."""
+    """Labels from lines: plain lines are tab-separated, without quoting; others are CSV."""
     labels: dict[str, dict[str, None]] = {}
     try:
         with open_content(path) as binary:

@@ -1,7 +1,7 @@
-"""From a graph and the classes of its nodes to a dataset for node classification (appendix).
+"""Datasets for node classification from a graph and the classes of its nodes (appendix).
 
-Facts that state classes would give the answer away, so they go first, and with them the nodes that
-have no other fact. Rare classes go next. What has classes left is split at random.
+Facts that state classes contain the answers, so they are removed first, with nodes that have no
+other fact. Then rare classes are removed. The remaining labelled nodes are split at random.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ class LabelSplitSettings:
 
 @dataclass(frozen=True)
 class LabelSplitReport:
-    """What was kept and what was left out, in the order of the steps."""
+    """The numbers of facts, nodes and classes kept and left out, in the order of the steps."""
 
     num_class_facts: int  # facts left out: they state classes
     num_disconnected: int  # nodes left out: they had no other facts
@@ -48,7 +48,7 @@ class LabelSplitReport:
     num_outside: int  # labelled nodes left out: the graph does not have them
     num_rare_classes: int  # classes left out: too few nodes have them
     num_rare_labels: int  # labels of nodes left out with them
-    num_unlabelled: int  # nodes left without any class by that: in the graph, in no split
+    num_unlabelled: int  # nodes without a class after that: in the graph, but in no split
     num_classes: int  # kept
     num_labelled: dict[str, int]  # nodes in each split
 
@@ -64,9 +64,9 @@ def split_labels(
     name: str,
     rng: np.random.Generator,
 ) -> tuple[LabelledGraph, LabelSplitReport]:
-    """The dataset, and the count of everything that was left out of it.
+    """The dataset, and a report of what was left out.
 
-    A class is counted over all nodes of the graph that is left, before they are split.
+    The nodes of a class are counted in the remaining graph, before the split.
     """
     kept, num_class_facts = without_relations(graph, settings.class_relations)
     names = _names(kept)
@@ -105,7 +105,7 @@ def without_relations(
 ) -> tuple[KnowledgeGraph, int]:
     """The graph without some relations and without nodes that have no other facts.
 
-    Ids are given anew in the old order. Also returns how many facts went.
+    The remaining ids are renumbered in their order. Also returns the number of removed facts.
     """
     names = _names(graph)
     dropped = [names.relation_id(relation) % graph.num_relations for relation in relations]
@@ -122,7 +122,7 @@ def without_relations(
 
 
 def _renumber(used: IntArray, num_ids: int) -> tuple[IntArray, IntArray]:
-    """The ids in use, ascending, and for every old id its new one."""
+    """The ids in use, ascending, and the new id of every old one."""
     is_used = np.zeros(num_ids, dtype=bool)
     is_used[used] = True
     return np.flatnonzero(is_used).astype(np.int32), (is_used.cumsum() - 1).astype(np.int32)

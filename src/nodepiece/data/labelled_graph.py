@@ -1,4 +1,4 @@
-"""A graph some of whose nodes have classes, and the folder that holds one.
+"""Graphs with classes of some of their nodes, and their folders.
 
 FOLDER/edges.tsv (or another format, or gzipped)    the facts
 FOLDER/{train,valid,test}_labels.json (or .json.gz) {node: [class, ...]} for the nodes of a split
@@ -26,13 +26,13 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.graph.short_text import plural
 
-EDGES = "edges.parquet"  # what is written: names may have tabs and line ends in them
+EDGES = "edges.parquet"  # written as Parquet, as names may contain tabs and line ends
 Labels = dict[str, list[str]]  # node -> its classes, each once
 
 
 @dataclass(frozen=True, eq=False)
 class NodeLabels:
-    """Which classes the nodes of one split belong to; a node may have several."""
+    """The classes of the nodes of one split; a node may have several."""
 
     nodes: IntArray  # (num_labelled,) node ids
     classes: IntArray  # (num_labels, 2): position in `nodes`, class id; ascending positions
@@ -43,7 +43,7 @@ class NodeLabels:
             object.__setattr__(self, part, read_only(getattr(self, part)))
 
     def only(self, chosen: IntArray) -> "NodeLabels":
-        """Those of the nodes at the given positions, in their order."""
+        """The labels of the nodes at the given positions, in this order."""
         place = np.full(len(self.nodes), -1, dtype=np.int32)
         place[chosen] = np.arange(len(chosen), dtype=np.int32)
         position, label = place[self.classes[:, 0]], self.classes[:, 1]
@@ -54,7 +54,7 @@ class NodeLabels:
 
 @dataclass(frozen=True, eq=False)
 class LabelledGraph:
-    """A graph some of whose nodes have classes."""
+    """A graph with classes of some of its nodes."""
 
     name: str
     graph: KnowledgeGraph
@@ -82,7 +82,7 @@ class LabelledGraph:
 def read_labelled_folder(
     folder: Path, *, options: ReadOptions = DETECT_EVERYTHING
 ) -> LabelledGraph:
-    """What `write_labelled_folder` wrote, or anyone else in that layout."""
+    """The labelled graph of a folder in the layout above."""
     edges = [
         path
         for path in sorted(folder.iterdir())
@@ -108,14 +108,14 @@ def read_labelled_folder(
 def read_labelled_graph(
     name: str, edges: Path, labels: Mapping[str, Path], options: ReadOptions
 ) -> LabelledGraph:
-    """labels: the JSON file of each split; a split without one has no labels."""
+    """The labelled graph of some files. labels: the JSON file of each split that has one."""
     content = {part: read_labels(labels[part]) if part in labels else {} for part in SPLITS}
     graph, report = read_graph_with_report(edges, options=options)
     return replace(label_graph(name, graph, content), layout=report.layout)
 
 
 def label_graph(name: str, graph: KnowledgeGraph, content: Mapping[str, Labels]) -> LabelledGraph:
-    """Labels by name, split by split, become ids; nodes that the graph lacks are counted."""
+    """A labelled graph from labels by name; labelled nodes that the graph lacks are counted."""
     classes = sorted({name for part in content.values() for row in part.values() for name in row})
     class_ids = {name: position for position, name in enumerate(classes)}
     labels = {part: _encode_labels(rows, graph, class_ids) for part, rows in content.items()}
@@ -133,7 +133,7 @@ def read_labels(path: Path) -> Labels:
 
 
 def write_labelled_folder(labelled: LabelledGraph, folder: Path) -> None:
-    """Into a folder that is there."""
+    """Write a labelled graph to an existing folder."""
     names, triples = labelled.names, labelled.graph.triples
     columns = (names.nodes, names.relations, names.nodes)
     table = pa.table(

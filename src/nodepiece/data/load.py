@@ -1,4 +1,4 @@
-"""From a benchmark's name to its content, one loader for each kind of task."""
+"""Loaders of named benchmarks, one for each kind of task."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from nodepiece.data.read import ReadOptions, read_dataset, read_graph_with_repor
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
-# No release has a header or quoted cells, whatever the lines look like.
+# No release has a header or quoted cells, even where the lines look like it.
 NO_HEADER = ReadOptions(header=False, format="tsv")
 
 
@@ -60,9 +60,9 @@ def load_out_of_sample(name: str, data: Path | None) -> OutOfSampleDataset:
 
 
 def load_training_graph(name: str, data: Path | None) -> tuple[KnowledgeGraph, list[str]]:
-    """What there is to learn from in a benchmark of any kind, without its held-out facts.
+    """The training graph of a benchmark of any kind, and sentences on how it was read.
 
-    Also returns what there is to say of its reading. OGB's graph keeps the ids of its release.
+    OGB's graph keeps the ids of its release.
     """
     location = locate_benchmark(name, data=data)
     task = location.benchmark.task
@@ -80,6 +80,6 @@ def _locate(name: str, data: Path | None, *, task: str) -> Location:
         fitting = [known.name for known in BENCHMARKS.values() if known.task == task]
         raise InputError(
             f"benchmark {name} is for {benchmark.task}, not for {task}; "
-            f"take one of {', '.join(fitting)}"
+            f"choose one of {', '.join(fitting)}"
         )
     return locate_benchmark(name, data=data)

@@ -1,4 +1,4 @@
-"""The slow, plain search for the line that a fast parser stumbled over."""
+"""A slow search for the first malformed line, after the fast parser has failed."""
 
 import csv
 import io
@@ -25,8 +25,8 @@ class TextLayout:
     num_columns: int
     positions: Positions
     header_line: int  # its number, counted from 1; 0: there is none
-    is_quoted: bool  # as in CSV; otherwise a quote is a letter like any other
-    has_blanks: bool = False  # a blank follows every delimiter, and is no part of the cell
+    is_quoted: bool  # as in CSV; otherwise quotes have no special meaning
+    has_blanks: bool = False  # a blank follows every delimiter, and does not belong to the cell
 
     @property
     def words(self) -> str:
@@ -36,10 +36,10 @@ class TextLayout:
 def split_rows(
     lines: Iterable[str], delimiter: str, *, is_quoted: bool, strict: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Number, counted from 1, and cells of every line that is not blank.
+    """The number, counted from 1, and the cells of every line that is not blank.
 
-    A quoted cell may go over several lines; its row has the number of the first. `strict` refuses
-    quotes that are not closed or closed before a cell ends, with a csv.Error.
+    A quoted cell may span several lines; its row has the number of the first. With `strict`, a
+    quote that is not closed, or closed before the cell ends, raises a csv.Error.
     """
     if not is_quoted:
         for number, line in enumerate(lines, start=1):
@@ -61,13 +61,13 @@ def split_rows(
 
 
 def malformed_line(file: InputFile, layout: TextLayout, reason: Exception | None) -> InputError:
-    """What is wrong with the first bad line; `reason` is for when none looks bad."""
+    """The error of the first malformed line, or of `reason` if no line is malformed."""
     number = 0
     with text_lines(file) as lines:
         try:
             for number, cells in split_rows(lines, layout.delimiter, is_quoted=layout.is_quoted):
                 cells = [cell.strip(" ") for cell in cells] if layout.has_blanks else cells
-                complaint = number > layout.header_line and complaint_about(cells, layout)
+                complaint = number > layout.header_line and find_problem(cells, layout)
                 if complaint:
                     return InputError(f"{file.label} line {number:,}: {complaint}")
         except csv.Error as error:
@@ -76,7 +76,7 @@ def malformed_line(file: InputFile, layout: TextLayout, reason: Exception | None
 
 
 def refuse_open_quote(file: InputFile, layout: TextLayout, num_rows: int) -> None:
-    """A quote that is never closed takes the rest of the file into one name; that is no name.
+    """Refuse a quote that is never closed, which makes the rest of the file one name.
 
     In a file with as many rows as lines it can only be in the last line, so mostly counting lines
     and parsing that one is enough.
@@ -116,7 +116,7 @@ def bad_quote(file: InputFile, number: int, error: csv.Error) -> InputError:
 
 @contextmanager
 def text_lines(file: InputFile) -> Iterator[io.TextIOWrapper]:
-    """The lines, ends kept. Bytes that are not UTF-8 become lone surrogates, to be found again."""
+    """The lines, with line ends; bytes that are not UTF-8 become lone surrogates."""
     with (
         file.open() as stream,
         io.TextIOWrapper(
@@ -126,7 +126,7 @@ def text_lines(file: InputFile) -> Iterator[io.TextIOWrapper]:
         yield lines
 
 
-def complaint_about(cells: list[str], layout: TextLayout) -> str | None:
+def find_problem(cells: list[str], layout: TextLayout) -> str | None:
     text = layout.delimiter.join(cells)
     if not text.isascii() and not is_utf8(text):
         return f"not UTF-8: {shown(text)}; save the file as UTF-8"

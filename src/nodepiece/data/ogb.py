@@ -30,12 +30,12 @@ def is_ogb_folder(folder: Path) -> bool:
 
 
 def ogb_files(folder: Path) -> dict[str, Path]:
-    """The file of every part; a folder that lacks one is refused."""
+    """The file of every part; a folder with a missing part is refused."""
     found = {}
     for part, names in OGB_FILES.items():
         paths = [folder / name for name in names if (folder / name).is_file()]
         if not paths:
-            raise InputError(f"{folder} has the layout of OGB, but {names[0]} is not there; add it")
+            raise InputError(f"{folder} has the layout of OGB, but no {names[0]}; add it")
         found[part] = paths[0]
     return found
 
@@ -51,7 +51,7 @@ def read_ogb_training_graph(files: Mapping[str, Path]) -> KnowledgeGraph:
 
 
 def read_ogb_dataset(name: str, files: Mapping[str, Path]) -> Dataset:
-    """All three splits by the ids of OGB; negatives are read when they are asked for."""
+    """All three splits, with the ids of OGB; negatives are read on demand."""
     train = read_ogb_training_graph(files)
     parts = {}
     for part in ("valid", "test"):
@@ -64,7 +64,7 @@ def read_ogb_dataset(name: str, files: Mapping[str, Path]) -> Dataset:
 
 
 def read_triples(path: Path, num_nodes: int) -> IntArray:
-    """(num_facts, 3); ids that no graph can have are refused, others by the graph itself."""
+    """The facts of a file, (num_facts, 3). The graph checks their ids."""
     content = load_arrays(path)
     columns = [integers(content, role, path, ndim=1, num_nodes=num_nodes) for role in ROLES]
     if len({len(column) for column in columns}) > 1:
@@ -74,7 +74,7 @@ def read_triples(path: Path, num_nodes: int) -> IntArray:
 
 
 def read_negatives(files: Mapping[str, Path], part: str, *, num_nodes: int) -> GivenNegatives:
-    """The nodes that facts of "valid" or "test" are ranked against."""
+    """The given negatives of "valid" or "test"."""
     if part not in ("valid", "test"):
         raise InputError(f"the {part} facts have no negatives; rank valid or test")
     content = load_arrays(files[part])
@@ -88,14 +88,14 @@ def read_negatives(files: Mapping[str, Path], part: str, *, num_nodes: int) -> G
 def integers(
     content: Mapping[str, NDArray[Any]], key: str, path: Path, *, ndim: int, num_nodes: int
 ) -> IntArray:
-    """One array of ids below the number of nodes."""
+    """An array of ids in [0, num_nodes)."""
     if key not in content:
         raise InputError(f"{path} has no {key!r}; it has {', '.join(map(str, content))}")
     array = content[key]
     if array.ndim != ndim or array.dtype.kind != "i":
         expected = "column" if ndim == 1 else "table"
         raise InputError(
-            f"{path}: {key!r} is no {expected} of integers, but {array.dtype} in shape "
+            f"{path}: {key!r} is not a {expected} of integers, but {array.dtype} in shape "
             f"{array.shape}"
         )
     if array.size and (array.min() < 0 or array.max() >= num_nodes):

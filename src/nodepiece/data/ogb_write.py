@@ -1,4 +1,4 @@
-"""Any dataset in the layout of the Open Graph Benchmark."""
+"""Writing a dataset in the layout of the Open Graph Benchmark."""
 
 import gzip
 from pathlib import Path
@@ -24,10 +24,10 @@ MAX_ROUNDS = 100
 def write_ogb(
     dataset: Dataset, folder: Path, *, num_negatives: int, rng: np.random.Generator
 ) -> None:
-    """Write all splits; each fact of valid and test with negatives for its head and its tail.
+    """Write all splits, with negatives for head and tail of each fact of valid and test.
 
-    A negative is a node drawn uniformly that does not make a fact of any split. An earlier
-    folder in this layout is replaced whole.
+    A negative is a uniformly drawn node that gives no fact of any split. An earlier folder in
+    this layout is replaced.
     """
     if num_negatives < 1:
         raise InputError(f"a fact needs at least 1 negative, got {num_negatives}")
@@ -62,7 +62,7 @@ def sample_negatives(
             drawn.flat[wrong] = rng.integers(graph.num_nodes, size=len(wrong), dtype=np.int32)
         else:
             raise InputError(
-                f"{len(wrong)} negatives were drawn {MAX_ROUNDS} times and are facts each time; "
+                f"{len(wrong)} negatives were drawn {MAX_ROUNDS} times and were facts each time; "
                 "the graph is too dense for negatives"
             )
         sides.append(drawn)
@@ -77,18 +77,18 @@ def is_fact(
     known: LongArray,
     graph: KnowledgeGraph,
 ) -> LongArray:
-    """Whether putting the drawn node into `column` of its fact states something known."""
+    """Whether a fact whose `column` is replaced by the drawn node is known."""
     changed = facts[places // drawn.shape[1]]
     changed[:, column] = drawn.flat[places]
     keys = fact_keys(changed, graph.num_nodes, graph.num_relations)
-    order = np.argsort(keys)  # looked up in their order, most are found in the cache
+    order = np.argsort(keys)  # sorted lookups use the cache better
     nearest = np.empty_like(order)
     nearest[order] = np.searchsorted(known, keys[order])
     return known[nearest.clip(max=len(known) - 1)] == keys
 
 
 def save_arrays(path: Path, facts: IntArray, negatives: GivenNegatives | None = None) -> None:
-    import torch  # takes a second, and nothing that reads needs it
+    import torch  # takes a second, and only writing needs it
 
     arrays = {role: facts[:, i].astype(np.int64) for i, role in enumerate(ROLES)}
     if negatives is not None:

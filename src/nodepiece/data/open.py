@@ -1,4 +1,4 @@
-"""A graph or a dataset by what the user calls it: a path, a benchmark's name, or countries."""
+"""Opening a graph or a dataset by a path, the name of a benchmark, or "countries"."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,7 +19,7 @@ from nodepiece.data.load import (
     load_out_of_sample,
     load_training_graph,
 )
-from nodepiece.data.mapped import is_mapped, read_mapped_graph
+from nodepiece.data.npy import can_be_mapped, read_mapped_graph
 from nodepiece.data.ogb import (
     is_ogb_folder,
     ogb_files,
@@ -38,15 +38,15 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 DataSource = Path | Dataset | None  # a folder to search for datasets, or the dataset itself
 
 EMBEDDED = "countries"
-SPLIT_SHARE, SPLIT_SEED = 0.05, 0  # of out-of-sample splits that are made when they are opened
+SPLIT_SHARE, SPLIT_SEED = 0.05, 0  # of out-of-sample splits made by `open_out_of_sample`
 
 
 def open_dataset(
     source: str, *, data: DataSource = None, options: ReadOptions = DETECT_EVERYTHING
 ) -> Dataset:
-    """Read a split dataset; `data` is searched before the usual places, or is the dataset.
+    """A split dataset; `data` is searched before the default folders, or is the dataset.
 
-    `options` say how to read files, and are refused for what has a layout of its own.
+    `options` say how to read files, and are refused for datasets with a fixed layout.
     """
     if isinstance(data, Dataset):
         return data
@@ -68,7 +68,7 @@ def open_inductive(
     keep_unseen_relations: bool = False,
     options: ReadOptions = DETECT_EVERYTHING,
 ) -> InductiveDataset:
-    """A graph to learn from and another one, or the same, to evaluate on."""
+    """A training graph and an inference graph, which may be the same."""
     if isinstance(data, Dataset):
         return of_one_graph(data)
     if is_path(source, data):
@@ -103,10 +103,10 @@ def open_labelled(
 def open_out_of_sample(
     source: str, *, data: DataSource = None, options: ReadOptions = DETECT_EVERYTHING
 ) -> OutOfSampleDataset:
-    """A graph and nodes that arrive later.
+    """A training graph and out-of-sample nodes.
 
-    A dataset for transductive link prediction is split by the paper's recipe, the same way every
-    time: with 5 % of the nodes for valid, 5 % for test, and seed 0.
+    A dataset for transductive link prediction is split by the paper's recipe, always in the same
+    way: 5 % of the nodes for valid, 5 % for test, and seed 0.
     """
     if isinstance(data, Dataset):
         return split_out_of_sample(data, SPLIT_SHARE, rng=np.random.default_rng(SPLIT_SEED))[0]
@@ -123,11 +123,11 @@ def open_out_of_sample(
 def open_negatives(
     source: str, split: str, *, num_nodes: int, data: Path | None = None
 ) -> GivenNegatives:
-    """Only what the facts of a split are ranked against, of a dataset that says so."""
+    """The given negatives of a split; a dataset without them is refused."""
     if is_ogb_folder(Path(source)):
         return read_negatives(ogb_files(Path(source)), split, num_nodes=num_nodes)
     if source not in BENCHMARKS or BENCHMARKS[source].task != OGB:
-        raise InputError(f"{source} is no dataset here that comes with negatives; rank among all")
+        raise InputError(f"{source} has no given negatives; rank among all nodes")
     files = locate_benchmark(source, data=data).files
     return read_negatives(files, split, num_nodes=num_nodes)
 
@@ -135,14 +135,13 @@ def open_negatives(
 def open_graph(
     source: str, *, options: ReadOptions, data: Path | None
 ) -> tuple[KnowledgeGraph, list[str]]:
-    """The graph to learn from, and what there is to say of its reading to who knows `source`."""
+    """The training graph of a source, and sentences on how it was read."""
     is_given_by_path = is_path(source, data)
     if is_given_by_path and is_ogb_folder(Path(source)):
         refuse_options(source, options)
         graph = read_ogb_training_graph(ogb_files(Path(source)))
         return graph, [f"{graph.num_triples:,} facts in the layout of OGB"]
-    if is_mapped(source):
-        refuse_options(source, options)
+    if can_be_mapped(source) and not options.given():
         graph = read_mapped_graph(source)
         return graph, [f"{graph.num_triples:,} facts by ids, mapped"]
     if source == STANDARD_INPUT or is_given_by_path:
@@ -166,9 +165,9 @@ def refuse_options(source: str, options: ReadOptions) -> None:
 
 
 def is_path(source: str, data: Path | None) -> bool:
-    """Whether a file or folder is meant, and not a known dataset; refused where both exist.
+    """Whether `source` is a file or folder, and not a known dataset; refused if it is both.
 
-    With `data`, the folder of known datasets, a bare name is that of a dataset.
+    With `data`, the folder of known datasets, the name of a dataset is never a path.
     """
     if not Path(source).exists():
         return False
@@ -179,12 +178,12 @@ def is_path(source: str, data: Path | None) -> bool:
     kind = "folder" if Path(source).is_dir() else "file"
     raise InputError(
         f"{source} is a {kind} here and also the name of a known dataset; write ./{source} for "
-        f"the {kind}, or say with --data DIR where the dataset is"
+        f"the {kind}, or give the folder of the dataset with --data DIR"
     )
 
 
 def check_known(source: str) -> None:
-    """Refuse what is not a path, as it does not exist, and not a name either."""
+    """Refuse a source that is not the name of a known dataset."""
     known = [EMBEDDED, *BENCHMARKS]
     if source in known:
         return

@@ -1,6 +1,6 @@
-"""A graph to learn from, and nodes that arrive later with a few facts about seen ones.
+"""Datasets of a training graph, and out-of-sample nodes with a few facts about seen nodes.
 
-FOLDER/train.tsv                    what there is to learn from
+FOLDER/train.tsv                    the facts of the training graph
 FOLDER/valid.json, test.json        {unseen node: [[head, relation, tail], ...]}
 """
 
@@ -19,15 +19,15 @@ from nodepiece.graph.arrays import IntArray, LongArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 EVALUATION_SPLITS = ("valid", "test")
-MARKER = "out_of_sample.json"  # in a folder that was written here: how it was made
+MARKER = "out_of_sample.json"  # in a folder of `write_out_of_sample`: how it was made
 
-AS_WRITTEN = ReadOptions(delimiter="tab", header=False, format="tsv")  # whatever the names are
+AS_WRITTEN = ReadOptions(delimiter="tab", header=False, format="tsv")  # of such a folder
 NamedTriple = tuple[str, str, str]  # head, relation, tail
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfSampleDataset:
-    """A training graph, and nodes that it does not have with the facts that name them."""
+    """A training graph, and unseen nodes with their facts."""
 
     name: str
     train: KnowledgeGraph
@@ -38,12 +38,12 @@ class OutOfSampleDataset:
 
 @dataclass(frozen=True, eq=False)
 class UnseenEdges:
-    """The facts of unseen nodes as edges from them to seen nodes, node after node."""
+    """The facts of unseen nodes as edges to seen nodes, in the order of the unseen nodes."""
 
     offsets: LongArray  # (num_unseen + 1,)
     relations: IntArray  # (num_edges,) direct or inverse, so that every edge starts unseen
     neighbours: IntArray  # (num_edges,) ids of the training graph
-    num_dropped: int = field(default=0)  # facts without a seen end, or of an unseen relation
+    num_dropped: int = field(default=0)  # facts without a seen node, or with an unseen relation
 
     def __post_init__(self) -> None:
         for name in ("offsets", "relations", "neighbours"):
@@ -59,12 +59,12 @@ class UnseenEdges:
 
     @property
     def owners(self) -> IntArray:
-        """(num_edges,) which unseen node each edge starts from."""
+        """(num_edges,) the unseen node that each edge starts from."""
         return np.repeat(np.arange(self.num_unseen, dtype=np.int32), np.diff(self.offsets))
 
 
 def edges_of_unseen(dataset: OutOfSampleDataset, split: str) -> UnseenEdges:
-    """The facts of a split by ids. A fact that does not lead to a seen node is left out."""
+    """The edges of a split by ids. Facts that do not lead to a seen node are left out."""
     names = dataset.train.names
     if names is None:
         raise InputError(f"dataset {dataset.name} has no names; read it from files")
@@ -90,7 +90,7 @@ def edges_of_unseen(dataset: OutOfSampleDataset, split: str) -> UnseenEdges:
 def read_out_of_sample(
     folder: Path, *, options: ReadOptions = DETECT_EVERYTHING
 ) -> OutOfSampleDataset:
-    """A folder with a training graph and the two JSON files."""
+    """The dataset of a folder in the layout above."""
     if (folder / MARKER).is_file():
         options = AS_WRITTEN
     files = {split: folder / f"{split}.json" for split in EVALUATION_SPLITS}
@@ -114,7 +114,7 @@ def read_parts(
 def write_out_of_sample(
     dataset: OutOfSampleDataset, folder: Path, remarks: dict[str, object]
 ) -> None:
-    """Write a folder that `read_out_of_sample` reads; an earlier one is replaced whole."""
+    """Write a dataset to a folder; an earlier one is replaced."""
     graph = dataset.train
     with atomic_folder(folder, marker=MARKER) as partial:
         with (partial / "train.tsv").open("w", encoding="utf-8") as file:
@@ -147,5 +147,5 @@ def _named_triple(path: Path, node: str, fact: object) -> NamedTriple:
             return head, relation, tail
     raise InputError(
         f"{path}: {fact!r} is listed for {node!r}; expected [head, relation, tail] with that node "
-        "at one end"
+        "as head or tail"
     )

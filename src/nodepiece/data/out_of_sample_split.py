@@ -12,19 +12,19 @@ from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 
-LEAST_FACTS = 2  # of an unseen node: one to leave out, one to know it by
+MIN_FACTS = 2  # of an unseen node: one to predict, one that describes it
 
 
 @dataclass(frozen=True)
 class SplitReport:
-    """What went where."""
+    """The sizes of the parts, and the numbers of facts and nodes left out."""
 
-    num_train: int  # facts to learn from
-    num_nodes: int  # that occur in them
+    num_train: int  # training facts
+    num_nodes: int  # of the training graph
     num_unseen: dict[str, int]  # nodes of valid and test
     num_facts: dict[str, int]  # facts of valid and test
     num_between: int  # facts left out: both their nodes are unseen
-    num_lost: int  # facts left out: what else they name is not in training, or a node's only one
+    num_lost: int  # facts left out: training lacks their relation or other node, or no second fact
     num_single: int  # nodes left out: fewer than two facts remained
 
     def to_json(self) -> dict[str, object]:
@@ -34,16 +34,16 @@ class SplitReport:
 def split_out_of_sample(
     dataset: Dataset, share: float, *, rng: np.random.Generator
 ) -> tuple[OutOfSampleDataset, SplitReport]:
-    """Merge all facts, and take a share of the nodes out for valid, and as many for test.
+    """A dataset of all facts whose test nodes, and as many validation nodes, training lacks.
 
-    Nodes are drawn from those with at least two facts. All facts about them go with them; what
-    is left is to be learned from.
+    Unseen nodes are drawn from those with at least two facts, and all their facts are removed from
+    the training graph.
     """
     if not 0 < share < 0.5:
         raise InputError(f"the share of unseen nodes must be above 0 and below 0.5, got {share}")
     facts = dataset.all_triples()
     part_of = draw_nodes(facts, dataset.num_nodes, share, rng=rng)
-    ends = part_of[facts[:, ::2]]  # (num_facts, 2): 0 to learn from, 1 valid, 2 test
+    ends = part_of[facts[:, ::2]]  # (num_facts, 2): 0 train, 1 valid, 2 test
     is_seen = (ends == 0).all(axis=1)
     is_between = (ends > 0).all(axis=1)
     train, node_names, relation_names = renumbered(facts[is_seen], dataset.names)
@@ -73,12 +73,12 @@ def draw_nodes(
     """(num_nodes,): 1 for nodes of valid, 2 for nodes of test, 0 for all others."""
     num_facts = np.bincount(facts[:, ::2].ravel(), minlength=num_nodes)
     loops = facts[facts[:, 0] == facts[:, 2], 0]
-    num_facts -= np.bincount(loops, minlength=num_nodes)  # a fact about itself is one fact
-    candidates = rng.permutation(np.flatnonzero(num_facts >= LEAST_FACTS))
+    num_facts -= np.bincount(loops, minlength=num_nodes)  # a self-loop is one fact
+    candidates = rng.permutation(np.flatnonzero(num_facts >= MIN_FACTS))
     number = round(share * len(candidates))
     if not number:
         raise InputError(
-            f"{share:g} of {len(candidates)} nodes with at least {LEAST_FACTS} facts is less than "
+            f"{share:g} of {len(candidates)} nodes with at least {MIN_FACTS} facts is less than "
             "one node; raise the share"
         )
     part_of = np.zeros(num_nodes, np.int32)
@@ -88,7 +88,7 @@ def draw_nodes(
 
 
 def renumbered(facts: IntArray, names: Names) -> tuple[KnowledgeGraph, list[str], list[str]]:
-    """Facts as a graph of only what occurs in them, in the order of ids; and all names in it."""
+    """The graph of some facts, with the ids in use renumbered, and its node and relation names."""
     if not len(facts):
         raise InputError("no facts are left to learn from; lower the share of unseen nodes")
     nodes, ends = np.unique(facts[:, ::2], return_inverse=True)
@@ -107,7 +107,7 @@ def facts_by_node(
     seen: set[str],
     relations: set[str],
 ) -> tuple[dict[str, tuple[NamedTriple, ...]], int, int]:
-    """The facts of every unseen node; how many were lost, and how many nodes with them."""
+    """The facts of every unseen node, and the numbers of facts and of nodes left out."""
     by_node: dict[str, list[NamedTriple]] = {}
     num_lost = 0
     for head, relation, tail in facts.tolist():
@@ -117,7 +117,7 @@ def facts_by_node(
             by_node.setdefault(names.node(node), []).append(fact)
         else:
             num_lost += 1
-    kept = {node: tuple(own) for node, own in by_node.items() if len(own) >= LEAST_FACTS}
+    kept = {node: tuple(own) for node, own in by_node.items() if len(own) >= MIN_FACTS}
     num_lost += sum(len(own) for node, own in by_node.items() if node not in kept)
     num_drawn = int(is_unseen.sum())
     return kept, num_lost, num_drawn - len(kept)

@@ -17,7 +17,7 @@ BATCH_ROWS = 1 << 20
 
 
 def read_parquet(file: InputFile, options: ReadOptions) -> Reading:
-    """Three columns of strings or integers; integers become names by their decimal digits."""
+    """Three columns of strings or integers; the decimal digits of integers become names."""
     with opened_table(file) as table:
         names = table.schema_arrow.names
     at = choose_columns(names, options.chosen, file.label)
@@ -43,7 +43,7 @@ def opened_table(file: InputFile) -> Iterator[pq.ParquetFile]:
 
 
 def seekable(file: InputFile, stream: object) -> object:
-    """Parquet is read from its end, so a compressed one is held in memory whole."""
+    """A stream that can seek, as Parquet is read from its end; a compressed file is in memory."""
     return pa.BufferReader(file.arrow_stream().read_buffer()) if file.is_gzip else stream
 
 

@@ -17,7 +17,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 MARKER = "split.json"  # in a folder that was written here: how it was made
 AS_WRITTEN = ReadOptions(delimiter="tab", header=False, format="tsv")  # whatever the names are
-MOST_HELD_OUT = 20_000  # facts for valid, and for test, where a dataset has none
+MAX_HELD_OUT = 20_000  # facts for valid, and for test, where a dataset has none
 UNWRITABLE = ("\t", "\n", "\r")  # in a name, for a file of tab-separated values
 
 
@@ -111,7 +111,7 @@ def choose_facts(
 def hold_out_lacking(dataset: Dataset, share: float, *, rng: np.random.Generator) -> Dataset:
     """The dataset with a share of train held out for valid, and for test, if it has none."""
     lacking = [split for split in SPLITS if not len(dataset.part(split))]
-    number = min(MOST_HELD_OUT, max(1, round(share * dataset.train.num_triples)))
+    number = min(MAX_HELD_OUT, max(1, round(share * dataset.train.num_triples)))
     return hold_out_facts(dataset, dict.fromkeys(lacking, number), rng=rng) if lacking else dataset
 
 

@@ -16,7 +16,7 @@ BLOCK_FACTS = 200_000
 END_BYTES = 1 << 14
 COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
-# The parser gives blank nodes without a label one of its own: a random hexadecimal number.
+# The parser labels unlabelled blank nodes with a random hexadecimal number.
 RANDOM_LABEL = re.compile("[0-9a-f]{24,32}")
 
 
@@ -41,10 +41,10 @@ def read_rdf_xml(file: InputFile, options: ReadOptions) -> Reading:
 
 
 def rdf_blocks(file: InputFile, extension: str) -> Iterator[Block]:
-    """Nodes and relations go by their IRIs without brackets, blank nodes by _: and their label.
+    """The facts, in blocks. Names are IRIs without brackets, or _: and the label of a blank node.
 
-    Blank nodes that have no label in the file are numbered by appearance, "_:1 of FILE", so that
-    reading twice gives the same names and no two files share one.
+    Blank nodes without a label are numbered by appearance, "_:1 of FILE", so that reading again
+    gives the same names and no two files share one.
     """
     rdf = import_parser(file.label)
     blank_names: dict[str, str] = {}
@@ -66,7 +66,7 @@ def rdf_blocks(file: InputFile, extension: str) -> Iterator[Block]:
     heads, relations, tails = columns
     num_literals = 0
     with file.open() as opened:
-        stream = Remembered(opened)
+        stream = TailRecorder(opened)
         try:
             for fact in rdf.parse(input=stream, format=rdf.RdfFormat.from_extension(extension)):
                 if isinstance(fact.object, rdf.Literal):
@@ -92,8 +92,8 @@ def rdf_blocks(file: InputFile, extension: str) -> Iterator[Block]:
     yield as_block(columns, num_literals)
 
 
-class Remembered:
-    """A stream whose last bytes are kept."""
+class TailRecorder:
+    """A stream that keeps its last bytes in `end`."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream, self.end = stream, b""
@@ -105,7 +105,7 @@ class Remembered:
 
 
 def refuse_cut(file: InputFile, end: bytes) -> None:
-    """XML without the end of its first element, which the parser takes for whole."""
+    """Refuse XML that ends before its root element does, which the parser accepts."""
     found = re.search(rb"<([A-Za-z_][^\s/>]*)", COMMENT.sub(b"", file.sample()))
     root = found[1] if found else b"rdf:RDF"
     if not re.search(rb"</" + re.escape(root) + rb"\s*>\s*\Z", COMMENT.sub(b"", end)):

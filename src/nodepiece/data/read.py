@@ -1,4 +1,4 @@
-"""Files to graphs: any readable format, one file, a folder of splits, or standard input."""
+"""Readers of graphs and datasets: a file of any format, a folder of splits, standard input."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,15 +34,15 @@ SPLIT_NAMES = {
 
 @dataclass(frozen=True)
 class ReadReport:
-    """What a file held, and what of it was left out."""
+    """How a file was read, and the numbers of facts read and left out."""
 
     source: str
     format: str  # in words
     num_rows: int  # facts stated in the file
-    num_literals: int  # of these: facts about a number, a date or a text, which is no node
-    num_duplicates: int  # of these: facts stated before
-    columns: Columns | None = None  # taken for head, relation and tail: names, or positions from 0
-    doubts: tuple[str, ...] = ()  # what looks as if the file should be read otherwise
+    num_literals: int  # of these: left out, as the object is a number, a date or a text
+    num_duplicates: int  # of these: left out, as they were stated before
+    columns: Columns | None = None  # of head, relation and tail: names, or positions from 0
+    doubts: tuple[str, ...] = ()  # signs that the file should be read in another way
 
     @property
     def num_facts(self) -> int:
@@ -50,7 +50,7 @@ class ReadReport:
 
     @property
     def layout(self) -> str:
-        """The format and which columns were taken, in words."""
+        """The format and the columns, in words."""
         if self.columns is None:
             return self.format
         names = ", ".join(map(repr, self.columns))
@@ -58,12 +58,12 @@ class ReadReport:
         return f"{self.format}; head, relation, tail are {what}{names}"
 
     def sentences(self) -> list[str]:
-        said = [f"{self.source}: {plural(self.num_facts, 'fact')} ({self.layout})"]
+        lines = [f"{self.source}: {plural(self.num_facts, 'fact')} ({self.layout})"]
         if self.num_literals:
-            said.append(f"left out {plural(self.num_literals, 'fact')} whose object is a literal")
+            lines.append(f"left out {plural(self.num_literals, 'fact')} whose object is a literal")
         if self.num_duplicates:
-            said.append(f"left out {plural(self.num_duplicates, 'fact')} stated before")
-        return [*said, *self.doubts]
+            lines.append(f"left out {plural(self.num_duplicates, 'fact')} stated before")
+        return [*lines, *self.doubts]
 
 
 def read_graph(
@@ -105,11 +105,11 @@ def read_graph_with_report(
         doubts=tuple(find_doubts(triples, facts.names, reading.columns, is_plain=reading.is_plain)),
     )
     if not len(triples):
-        raise InputError(f"{file.label} states no fact between nodes; {complaint(report)}")
+        raise InputError(f"{file.label} states no fact between nodes; {advice(report)}")
     return KnowledgeGraph(triples, num_nodes, num_relations, facts.names), report
 
 
-def complaint(report: ReadReport) -> str:
+def advice(report: ReadReport) -> str:
     if report.num_literals:
         return f"all {report.num_literals:,} objects are literals, and a graph needs nodes"
     return "add some: head, relation, tail"
@@ -124,10 +124,10 @@ def read_dataset(
     format: str | None = None,
     options: ReadOptions = DETECT_EVERYTHING,
 ) -> Dataset:
-    """A folder with files for train and maybe valid and test; of a file, everything is train.
+    """The dataset of a folder with a train file, and optionally valid and test; a file is train.
 
-    Facts of valid and test that name nodes or relations that train lacks are dropped and counted.
-    All files are read in one way; see `read_graph` for how to say which.
+    Facts of valid and test with nodes or relations that train lacks are dropped and counted. All
+    files are read in the same way; `read_graph` describes the options.
     """
     given = ReadOptions(delimiter, header, columns, format).given()
     return read_dataset_with_reports(source, options=replace(options, **given))[0]
@@ -136,7 +136,7 @@ def read_dataset(
 def read_dataset_with_reports(
     source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING
 ) -> tuple[Dataset, dict[str, ReadReport]]:
-    """The dataset, and a report on the file of each split that has one."""
+    """The dataset, and a report for the file of each split."""
     files: dict[str, str | Path] = {"train": source}
     if is_folder(source):
         files = dict(split_files(Path(source)))
@@ -174,7 +174,7 @@ def dataset_name(source: str | Path) -> str:
 
 
 def split_files(folder: Path) -> dict[str, Path]:
-    """The file of each split that the folder has; train it must have."""
+    """The files of the splits in a folder; a folder without a train file is refused."""
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         split = split_of(path)

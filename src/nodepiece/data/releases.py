@@ -1,4 +1,4 @@
-"""Where the public releases are, and how a file of theirs is recognised."""
+"""The public releases of benchmarks: addresses, sizes and checksums of their files."""
 
 import hashlib
 import json
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import IO, Any
-
-from nodepiece.data.unpack import ARCHIVE_SUFFIXES
 
 BLOCK = 1 << 20  # bytes read at a time
 DEFAULT_LIMIT = 100_000_000  # bytes of a file or of what an archive holds, unless its row says more
@@ -19,25 +17,21 @@ class Source:
     """One file of a public release, pinned to a commit where the release is a repository."""
 
     url: str
-    git_blob: str | None  # what git calls the content; None: nobody has published a checksum
-    num_bytes: int | None  # None: not known beforehand
+    git_blob: str | None  # git's hash of the content; None: no checksum is published
+    num_bytes: int | None  # None: unknown
     stored_as: str | None  # path in the benchmark's folder; None: an archive to unpack
-    most_bytes: int = DEFAULT_LIMIT  # accepted where num_bytes is not known
-    most_unpacked: int = DEFAULT_LIMIT  # bytes that all files of the archive may have together
+    max_bytes: int = DEFAULT_LIMIT  # accepted where num_bytes is not known
+    max_unpacked: int = DEFAULT_LIMIT  # bytes that all files of the archive may have together
 
     @property
     def limit(self) -> int:
-        """No more bytes than this are downloaded."""
-        return self.most_bytes if self.num_bytes is None else self.num_bytes
+        """The largest number of bytes to download."""
+        return self.max_bytes if self.num_bytes is None else self.num_bytes
 
     @property
     def file_name(self) -> str:
-        """Where a download is kept until the benchmark is whole."""
+        """The name of the download until the benchmark is complete."""
         return self.stored_as or self.url.rsplit("/", 1)[-1]
-
-    @property
-    def is_archive(self) -> bool:
-        return self.stored_as is None and self.url.endswith(ARCHIVE_SUFFIXES)
 
 
 def load_sources() -> dict[str, tuple[Source, ...]]:
@@ -54,8 +48,8 @@ def _source(row: Mapping[str, Any]) -> Source:
         row["git_blob"],
         row["bytes"],
         row["as"],
-        row.get("most_bytes", DEFAULT_LIMIT),
-        row.get("most_unpacked", DEFAULT_LIMIT),
+        row.get("max_bytes", DEFAULT_LIMIT),
+        row.get("max_unpacked", DEFAULT_LIMIT),
     )
 
 
@@ -74,7 +68,7 @@ def sha256_of(path: Path) -> str:
 
 
 def git_blob_of(content: IO[bytes], num_bytes: int) -> str:
-    """The name git gives to a file of `num_bytes` bytes: sha1 over a short header and them."""
+    """Git's blob id of a file of `num_bytes` bytes: SHA-1 of a short header and the content."""
     digest = hashlib.sha1(b"blob %d\0" % num_bytes, usedforsecurity=False)
     while block := content.read(BLOCK):
         digest.update(block)

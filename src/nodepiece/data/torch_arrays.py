@@ -1,12 +1,12 @@
-"""Arrays out of the files that torch.save writes, without running what is pickled in them.
+"""Arrays from files of torch.save, without running the code that is pickled in them.
 
-A pickle is a program; it may call whatever it names. `array_pickle.py` runs the few instructions
-that arrays of numbers are written with. Nor can a small file ask for much memory: nothing in it may
-be compressed, all storages together are no larger than the file, and no tensor is larger than its
+A pickle is a program that may call any function. `array_pickle.py` runs only the instructions that
+arrays of numbers need. A small file cannot allocate much memory either: its entries must not be
+compressed, all storages together are no larger than the file, and no tensor is larger than its
 storage.
 
-torch.load has a safe mode too, but then it reads only the pickle protocol that torch.save
-uses by itself (2), and arrays of several gigabytes are written with protocol 4.
+torch.load has a safe mode too, but it reads only pickle protocol 2, the default of torch.save, and
+arrays of several gigabytes are written with protocol 4.
 """
 
 import zipfile
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from nodepiece.data.array_pickle import ArrayUnpickler, PickledArray
 from nodepiece.errors import InputError
 
-LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # opens a file written before torch 1.6
+LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # starts a file written before torch 1.6
 REASON_LENGTH = 200  # characters of a reason that are shown
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """A dict of arrays, or of tensors, which are read as arrays; all else in it is refused."""
+    """A dict of arrays; tensors are read as arrays, and any other content is refused."""
     try:
         content = _load_zip(path) if zipfile.is_zipfile(path) else _load_legacy(path)
     except Exception as error:  # a damaged pickle may raise anything that a program can
@@ -66,7 +66,7 @@ def _load_zip(path: Path) -> object:
 
 
 def _plain_entry(archive: zipfile.ZipFile, name: str, file_size: int) -> zipfile.ZipInfo:
-    """The entry of a name: not compressed, and not larger than the file it is in."""
+    """The entry of a name, if it is not compressed and not larger than the file."""
     entry = archive.getinfo(name)
     if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
         raise ValueError(f"{name} in it is compressed, which torch.save does not do")
@@ -76,7 +76,7 @@ def _plain_entry(archive: zipfile.ZipFile, name: str, file_size: int) -> zipfile
 
 
 def _load_legacy(path: Path) -> object:
-    """Magic number, protocol, system, content: one pickle after the other."""
+    """The content of a file in the old layout: four pickles, the last one with the content."""
 
     def read_storage(key: str) -> bytes:
         raise ValueError("it holds tensors in the layout before torch 1.6; save them again")

@@ -1,4 +1,4 @@
-"""Taking the expected files out of a downloaded archive, and nothing else, up to a stated size."""
+"""Unpacking the expected files of a downloaded archive, up to a given total size."""
 
 import gzip
 import io
@@ -15,8 +15,8 @@ from typing import IO, TypeVar
 from nodepiece.errors import InputError
 
 Entry = TypeVar("Entry")
-MOST_MEMBERS = 10_000  # of an archive; the largest known has some 30
-MOST_HEADER = 1 << 24  # bytes that tarfile may read at once: extended headers are kept in memory
+MAX_MEMBERS = 10_000  # of an archive; the largest known has some 30
+MAX_HEADER = 1 << 24  # bytes that tarfile may read at once: extended headers are kept in memory
 ARCHIVE_SUFFIXES = (".tar.gz", ".zip")
 DAMAGE = (
     tarfile.TarError,
@@ -40,23 +40,23 @@ class Member:
 
 
 def unpack(
-    archive: Path, wanted: Mapping[str, tuple[str, ...]], into: Path, *, most_bytes: int
+    archive: Path, wanted: Mapping[str, tuple[str, ...]], into: Path, *, max_bytes: int
 ) -> None:
     """Write one file for each part of `wanted` (part -> accepted names) below `into`.
 
-    A member is the wanted file if its path ends in the name, so a folder around everything does
-    not matter. Other members are left alone. An archive with any path that leads out of its
-    folder is refused as a whole, as is a link or a device under a wanted name: nothing is written
-    by tarfile's or zipfile's own extraction. An archive that unpacks to more than `most_bytes`
-    is refused before anything is written.
+    A member is the wanted file if its path ends in the name, so a common top folder does not
+    matter. Other members are skipped. An archive is refused if any path leads out of its folder,
+    or if a wanted name is a link or a device; the extraction functions of tarfile and zipfile are
+    not used. An archive that unpacks to more than `max_bytes` is refused before anything is
+    written.
     """
     try:
-        with _members(archive, most_bytes) as members:
+        with _members(archive, max_bytes) as members:
             for member in members:
                 _refuse_escape(archive, member.path)
             chosen = [_choose(archive, members, part, names) for part, names in wanted.items()]
-            if sum(member.num_bytes for _, member in chosen) > most_bytes:
-                raise _too_large(archive, most_bytes)
+            if sum(member.num_bytes for _, member in chosen) > max_bytes:
+                raise _too_large(archive, max_bytes)
             for name, member in chosen:
                 target = into / name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,13 +70,13 @@ def unpack(
 
 
 @contextmanager
-def _members(archive: Path, most_bytes: int) -> Iterator[list[Member]]:
+def _members(archive: Path, max_bytes: int) -> Iterator[list[Member]]:
     if archive.suffix == ".zip":
         with zipfile.ZipFile(archive) as opened:
             yield [_zip_member(opened, entry) for entry in _counted(archive, opened.infolist())]
     else:
         with (
-            BoundedGzip(archive, most_bytes) as content,
+            BoundedGzip(archive, max_bytes) as content,
             tarfile.open(fileobj=content, mode="r:") as opened_tar,
         ):
             yield [
@@ -91,15 +91,15 @@ def _members(archive: Path, most_bytes: int) -> Iterator[list[Member]]:
 
 
 class BoundedGzip(gzip.GzipFile):
-    """A compressed file that is read up to a number of bytes, and in pieces of a bounded size."""
+    """A compressed file with limits on the total number of bytes and on the size of each read."""
 
-    def __init__(self, archive: Path, most_bytes: int) -> None:
+    def __init__(self, archive: Path, max_bytes: int) -> None:
         super().__init__(archive, "rb")
-        self.archive, self.most_bytes = archive, most_bytes
+        self.archive, self.max_bytes = archive, max_bytes
 
     def read(self, size: int | None = -1) -> bytes:
-        if size is None or not 0 <= size <= MOST_HEADER:
-            raise _too_large(self.archive, self.most_bytes)
+        if size is None or not 0 <= size <= MAX_HEADER:
+            raise _too_large(self.archive, self.max_bytes)
         self._refuse_beyond(self.tell() + size)
         return super().read(size)
 
@@ -108,18 +108,18 @@ class BoundedGzip(gzip.GzipFile):
         return super().seek(offset, whence)
 
     def _refuse_beyond(self, position: int) -> None:
-        if position > self.most_bytes + tarfile.RECORDSIZE:  # tarfile reads whole records
-            raise _too_large(self.archive, self.most_bytes)
+        if position > self.max_bytes + tarfile.RECORDSIZE:  # tarfile reads whole records
+            raise _too_large(self.archive, self.max_bytes)
 
 
 def _blocks(archive: Path, member: Member) -> Iterator[bytes]:
-    """The content of a member; a damaged archive may lead before its own beginning."""
+    """The content of a member; offsets of a damaged archive may be negative."""
     try:
         source = member.open() if member.is_plain_file else None
         if source is None:
             raise InputError(
                 f"{member.path} in {archive.name} is not a plain file; "
-                "it was not unpacked: tell the maintainers of nodepiece"
+                "it was not unpacked: report it to the maintainers of nodepiece"
             )
         with source:
             while block := source.read(1 << 20):
@@ -128,18 +128,18 @@ def _blocks(archive: Path, member: Member) -> Iterator[bytes]:
         raise zipfile.BadZipFile(str(error)) from error
 
 
-def _too_large(archive: Path, most_bytes: int) -> InputError:
+def _too_large(archive: Path, max_bytes: int) -> InputError:
     return InputError(
-        f"{archive.name} unpacks to more than the {most_bytes:,} bytes that were expected; it was "
+        f"{archive.name} unpacks to more than the {max_bytes:,} bytes that were expected; it was "
         "not unpacked: report it to the maintainers of nodepiece"
     )
 
 
 def _counted(archive: Path, entries: Iterable[Entry]) -> Iterator[Entry]:
     for number, entry in enumerate(entries):
-        if number == MOST_MEMBERS:
+        if number == MAX_MEMBERS:
             raise InputError(
-                f"{archive.name} holds more than {MOST_MEMBERS:,} files; it was not unpacked: "
+                f"{archive.name} holds more than {MAX_MEMBERS:,} files; it was not unpacked: "
                 "report it to the maintainers of nodepiece"
             )
         yield entry
@@ -159,14 +159,14 @@ def _refuse_escape(archive: Path, path: PurePosixPath) -> None:
     if path.is_absolute() or ".." in path.parts or "\\" in text or ":" in text:
         raise InputError(
             f"{archive.name} holds the path {text!r}, which leads out of its folder; "
-            "it was not unpacked: tell the maintainers of nodepiece"
+            "it was not unpacked: report it to the maintainers of nodepiece"
         )
 
 
 def _choose(
     archive: Path, members: list[Member], part: str, names: tuple[str, ...]
 ) -> tuple[str, Member]:
-    """The least deep member that has one of the names; the first name that is there counts."""
+    """The member with the shortest path among those with the first of the names that is found."""
     for name in names:
         tail = PurePosixPath(name).parts
         fitting = [member for member in members if member.path.parts[-len(tail) :] == tail]
@@ -178,5 +178,5 @@ def _choose(
             return name, fitting[0]
     raise InputError(
         f"{archive.name} holds none of {', '.join(names)}; its layout has changed: "
-        "tell the maintainers of nodepiece"
+        "report it to the maintainers of nodepiece"
     )

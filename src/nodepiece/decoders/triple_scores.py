@@ -19,10 +19,10 @@ from nodepiece.encoders.complex_numbers import (
     conjugate,
     moduli,
     multiply,
+    product,
     safe_root,
     to_unit_modulus,
 )
-from nodepiece.encoders.composition import complex_product as rotated
 from nodepiece.errors import InputError
 
 Score = Callable[..., Tensor]  # of three tensors; with weights, they are the first argument
@@ -102,7 +102,7 @@ def distmult(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
     return (head * relation * tail).sum(dim=-1)
 
 
-def complex_product(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+def complex_score(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
     """ComplEx (Trouillon et al., 2016): the real part of head * relation * conjugate of tail."""
     return (multiply(head, relation) * tail).sum(dim=-1)
 
@@ -130,7 +130,7 @@ class _RotationScore(torch.autograd.Function):
     def forward(ctx: Any, head: Tensor, rotation: Tensor, tail: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(head.shape, rotation.shape, tail.shape)  # type: ignore[no-untyped-call]
         dtype = torch.promote_types(torch.promote_types(head.dtype, rotation.dtype), tail.dtype)
-        difference = rotated(head.to(dtype).expand(shape), rotation, sign=1).sub_(tail)
+        difference = product(head.to(dtype).expand(shape), rotation, sign=1).sub_(tail)
         distance = torch.linalg.vector_norm(difference, dim=-1)
         ctx.save_for_backward(head, rotation, difference, distance)
         ctx.like_tail = tail.shape, tail.dtype
@@ -141,8 +141,8 @@ class _RotationScore(torch.autograd.Function):
         head, rotation, difference, distance = ctx.saved_tensors
         slope = (-gradient / distance).masked_fill(distance == 0, 0.0)
         of_difference = difference * slope[..., None]
-        of_head = rotated(of_difference, rotation, sign=-1)
-        of_rotation = rotated(of_difference, head, sign=-1)
+        of_head = product(of_difference, rotation, sign=-1)
+        of_rotation = product(of_difference, head, sign=-1)
         shape, dtype = ctx.like_tail
         return (
             of_head.sum_to_size(head.shape).to(head.dtype),
@@ -241,7 +241,7 @@ DECODERS: dict[str, Decoder] = {
         tail_query=lambda head, relation: head * relation,
     ),
     "complex": Decoder(
-        complex_product,
+        complex_score,
         lambda head, relation, nodes: multiply(head, relation) @ nodes.T,
         lambda head, tail, relations: multiply(conjugate(head), tail) @ relations.T,
         is_distance=False,

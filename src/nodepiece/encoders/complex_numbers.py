@@ -13,12 +13,29 @@ NO_MODULUS = 1e-12  # below it a complex number has no direction
 
 
 def multiply(left: Tensor, right: Tensor) -> Tensor:
-    """Elementwise product; (..., dim) twice, broadcasting -> (..., dim)."""
+    """The elementwise product: (..., dim) twice, broadcasting -> (..., dim). Autograd works."""
     left_real, left_imaginary = left.chunk(2, dim=-1)
     right_real, right_imaginary = right.chunk(2, dim=-1)
     real = left_real * right_real - left_imaginary * right_imaginary
     imaginary = left_real * right_imaginary + left_imaginary * right_real
     return torch.cat([real, imaginary], dim=-1)
+
+
+def product(left: Tensor, right: Tensor, *, sign: int) -> Tensor:
+    """left * right, or left * conjugate(right) if the sign is -1; the shapes are equal.
+
+    It writes into one buffer, in half the passes over memory of `multiply`. Autograd cannot follow
+    it: it is for functions with an explicit gradient.
+    """
+    left_real, left_imaginary = left.chunk(2, dim=-1)
+    right_real, right_imaginary = right.chunk(2, dim=-1)
+    product = torch.empty_like(left, dtype=torch.result_type(left, right))
+    real, imaginary = product.chunk(2, dim=-1)
+    torch.mul(left_real, right_real, out=real)
+    real.addcmul_(left_imaginary, right_imaginary, value=-sign)
+    torch.mul(left_imaginary, right_real, out=imaginary)
+    imaginary.addcmul_(left_real, right_imaginary, value=sign)
+    return product
 
 
 def conjugate(vector: Tensor) -> Tensor:

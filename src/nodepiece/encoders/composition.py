@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nodepiece.encoders import complex_numbers
+from nodepiece.encoders.complex_numbers import product
 
 Composition = Callable[[Tensor, Tensor], Tensor]
 
@@ -28,27 +29,12 @@ class _Rotate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, node: Tensor, relation: Tensor) -> Tensor:
         ctx.save_for_backward(node, relation)
-        return complex_product(node, relation, sign=1)
+        return product(node, relation, sign=1)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         node, relation = ctx.saved_tensors
-        return complex_product(gradient, relation, sign=-1), complex_product(
-            gradient, node, sign=-1
-        )
-
-
-def complex_product(left: Tensor, right: Tensor, *, sign: int) -> Tensor:
-    """left * right, or left * conjugate(right) if the sign is -1; the shapes are equal."""
-    left_real, left_imaginary = left.chunk(2, dim=-1)
-    right_real, right_imaginary = right.chunk(2, dim=-1)
-    product = torch.empty_like(left, dtype=torch.result_type(left, right))
-    real, imaginary = product.chunk(2, dim=-1)
-    torch.mul(left_real, right_real, out=real)
-    real.addcmul_(left_imaginary, right_imaginary, value=-sign)
-    torch.mul(left_imaginary, right_real, out=imaginary)
-    imaginary.addcmul_(left_real, right_imaginary, value=sign)
-    return product
+        return product(gradient, relation, sign=-1), product(gradient, node, sign=-1)
 
 
 def multiply(node: Tensor, relation: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nodepiece.encoders.bag_sum import Bags, has_kernel, sum_chunks, sum_members
-from nodepiece.encoders.composition import complex_product
+from nodepiece.encoders.complex_numbers import product
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.segments import EdgeGroups, weighted_segment_sum
 
@@ -24,8 +24,8 @@ Product = Literal["multiply", "rotate"]
 BACKWARDS = {"multiply": "multiply", "rotate": "rotate back"}
 PRODUCTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "multiply": torch.mul,
-    "rotate": partial(complex_product, sign=1),
-    "rotate back": partial(complex_product, sign=-1),
+    "rotate": partial(product, sign=1),
+    "rotate back": partial(product, sign=-1),
 }
 # One side of the products: (num_rows, dim), and for every edge its row.
 Side = tuple[Tensor, Tensor]

@@ -21,8 +21,8 @@ from nodepiece.graph.arrays import FloatArray, LongArray
 INTERCEPT_PENALTY, SLOPE_PENALTY = 0.3, 3.0  # squared, of a group; the data has weight 1 a fact
 FEATURE_PENALTY = 1.0
 NUM_PARTS = 5  # of cross-validation
-LEAST_FACTS = 10  # of either kind: fewer say nothing
-LEAST_PROBABILITY = 1e-3  # of isotonic regression, whose steps may be 0 or 1
+MIN_FACTS = 10  # of either kind: fewer say nothing
+MIN_PROBABILITY = 1e-3  # of isotonic regression, whose steps may be 0 or 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +118,9 @@ def calibrate(
     the part of cross-validation of each fact, from `random_parts`.
     """
     least = min(int(is_true.sum()), int((~is_true).sum()))
-    if least < LEAST_FACTS:
+    if least < MIN_FACTS:
         raise InputError(
-            f"a calibration needs at least {LEAST_FACTS} true and {LEAST_FACTS} false facts, got "
+            f"a calibration needs at least {MIN_FACTS} true and {MIN_FACTS} false facts, got "
             f"{is_true.sum():,} and {(~is_true).sum():,}; give more"
         )
     if not np.isfinite(scores).all():
@@ -207,7 +207,7 @@ def isotonic_steps(logits: FloatArray, is_true: NDArray[np.bool_]) -> FloatArray
     found = isotonic_regression(share, weights=count).x
     is_corner = np.ones(len(found), np.bool_)  # between two equal neighbours a point is not needed
     is_corner[1:-1] = (found[1:-1] != found[:-2]) | (found[1:-1] != found[2:])
-    probabilities = found.clip(LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+    probabilities = found.clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     return np.stack([distinct[is_corner], probabilities[is_corner]])
 
 

@@ -17,7 +17,7 @@ from nodepiece.evaluation.ranking import LinkRanks
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
-MOST_KNOWN = 10**7  # known answers that are looked up at a time
+MAX_KNOWN = 10**7  # known answers that are looked up at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Popularity:
         first, relation, answer = queries.T
         starts, numbers = known.find(first, relation)
         ends = np.cumsum(numbers)
-        parts = np.searchsorted(ends, np.arange(MOST_KNOWN, max(1, ends[-1]), MOST_KNOWN))
+        parts = np.searchsorted(ends, np.arange(MAX_KNOWN, max(1, ends[-1]), MAX_KNOWN))
         ranks = [
             self._rank(relation[rows], answer[rows], starts[rows], numbers[rows], known)
             for rows in np.split(np.arange(len(queries)), np.unique(parts))
@@ -111,7 +111,7 @@ class Popularity:
 
 
 def count_tails(graph: KnowledgeGraph) -> Popularity:
-    """Count over the facts of a graph; the tails of an inverse relation are its heads."""
+    """The counts of a graph; the tails of an inverse relation are the heads of the relation."""
     _, relation, tail = with_inverses(graph).T
     shape = (2 * graph.num_relations, graph.num_nodes)
     ones = np.ones(len(tail), dtype=np.float32)

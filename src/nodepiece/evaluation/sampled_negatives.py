@@ -30,15 +30,15 @@ def sample_negatives(
     if (count >= known.num_nodes).any():
         full = queries[count >= known.num_nodes][0].tolist()
         raise InputError(
-            f"all nodes are known answers to {full[:2]}: there is nothing to draw; take the facts "
-            "of this node and relation out of the split"
+            f"all nodes are known answers to {full[:2]}: there is nothing to draw; remove the "
+            "facts of this node and relation from the split"
         )
     negatives = np.empty((len(queries), *shape), dtype=np.int32)
     for row, (first, number) in enumerate(zip(start, count, strict=True)):
         answers = known.answers[first : first + number]
         place = rng.integers(known.num_nodes - number, size=shape)
-        # The j-th node that is no answer: as many answers come before it as have at most j others
-        # before them.
+        # The j-th node that is not an answer comes after all answers that have at most j other
+        # nodes before them.
         negatives[row] = place + np.searchsorted(answers - np.arange(number), place, side="right")
     return negatives
 

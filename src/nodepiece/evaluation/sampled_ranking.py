@@ -31,11 +31,11 @@ def rank_links_among(
     device: torch.device | str,
     progress: Progress | None = None,
 ) -> LinkRanks:
-    """Rank the tail and the head of every fact among its own negatives.
+    """Rank the tail and the head of every fact among its negatives.
 
-    A head is asked for as the tail of the inverse relation. Batches are as large as
-    `memory_budget` bytes allow, where scoring takes `bytes_per_candidate`; the negatives may be
-    memory-mapped and go to the device batch by batch.
+    A head is ranked as the tail of the inverse relation. Batches are as large as `memory_budget`
+    bytes allow, where scoring takes `bytes_per_candidate`; the negatives may be memory-mapped and
+    are moved to the device batch by batch.
     """
     _check_sizes(triples, negative_heads, negative_tails)
     head, relation, tail = triples.T
@@ -59,7 +59,7 @@ def rank_links_among(
 
 def _rank(
     score_candidates: ScoreCandidates,
-    queries: IntArray,  # (3, batch): two ids that ask, and the one that is the answer
+    queries: IntArray,  # (3, batch): two ids of the query, and the answer
     negatives: IntArray,  # (batch, num_negatives)
     device: torch.device | str,
 ) -> Tensor:
@@ -87,8 +87,8 @@ def _check_sizes(triples: IntArray, *negatives: IntArray) -> None:
     for part in negatives:
         if part.ndim != 2 or len(part) != len(triples) or not part.shape[1]:
             raise InputError(
-                f"negatives in shape {part.shape} do not go with {len(triples)} facts; each fact "
-                "needs as many, one at least"
+                f"negatives in shape {part.shape} do not fit {len(triples)} facts; each fact needs "
+                "the same number of negatives, one at least"
             )
 
 

@@ -53,5 +53,5 @@ class EvaluationSettings:
 
     @property
     def memory_budget(self) -> int:
-        """Bytes."""
+        """The memory for scores in bytes."""
         return int(self.memory_gigabytes * 2**30)

@@ -9,7 +9,7 @@ import numpy as np
 from nodepiece.compiled import njit
 from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray, LongArray
-from nodepiece.graph.changing_adjacency import ChangingAdjacency, with_room
+from nodepiece.graph.changing_adjacency import ChangingAdjacency, with_capacity
 
 # start, count, values of the graph's rows; own_of, own_start, own_values of the rows that differ
 EdgeRows = tuple[LongArray, LongArray, IntArray, IntArray, LongArray, IntArray]
@@ -95,7 +95,7 @@ def _borrow(base: ChangingAdjacency, num_nodes: int) -> IntArray:
         marks = base.spare_marks.pop()
     except IndexError:
         marks = np.full(max(num_nodes, len(base.start)), -1, np.int32)
-    return marks if len(marks) >= num_nodes else with_room(marks, num_nodes - len(marks), -1)
+    return marks if len(marks) >= num_nodes else with_capacity(marks, num_nodes - len(marks), -1)
 
 
 @njit(cache=True)

@@ -23,13 +23,13 @@ class ChangingAdjacency:
     def __init__(self, adjacency: Adjacency) -> None:
         self.num_nodes, self.num_relations = adjacency.num_nodes, adjacency.num_relations
         spare = self.num_nodes // SPARE_SHARE + 1024
-        self.start: LongArray = with_room(adjacency.offsets[:-1], spare)  # (room for nodes,)
-        self.count: LongArray = with_room(adjacency.degrees, spare)
+        self.start: LongArray = with_capacity(adjacency.offsets[:-1], spare)  # (capacity,)
+        self.count: LongArray = with_capacity(adjacency.degrees, spare)
         self.room: LongArray = self.count.copy()  # edges that fit into a row where it is
         self.used = len(adjacency.neighbours)  # of the two arrays below
         spare = self.used // SPARE_SHARE + 1024
-        self.neighbours: IntArray = with_room(adjacency.neighbours, spare)
-        self.relations: IntArray = with_room(adjacency.relations, spare)
+        self.neighbours: IntArray = with_capacity(adjacency.neighbours, spare)
+        self.relations: IntArray = with_capacity(adjacency.relations, spare)
         self.spare_marks: list[IntArray] = []  # of -1 for every node, for `changed_edges`
 
     @property
@@ -41,9 +41,9 @@ class ChangingAdjacency:
         missing = self.num_nodes + number - len(self.start)
         if missing > 0:
             spare = missing + len(self.start) // SPARE_SHARE
-            self.start = with_room(self.start, spare)
-            self.count = with_room(self.count, spare)
-            self.room = with_room(self.room, spare)
+            self.start = with_capacity(self.start, spare)
+            self.count = with_capacity(self.count, spare)
+            self.room = with_capacity(self.room, spare)
         self.num_nodes += number
 
     def apply(self, added: IntArray, removed: IntArray, num_new_nodes: int) -> None:
@@ -116,11 +116,11 @@ class ChangingAdjacency:
             self.__init__(self.compact())  # type: ignore[misc]
             return
         spare = len(self.neighbours) // SPARE_SHARE + 8 * int(self.count.max(initial=0)) + 1024
-        self.neighbours = with_room(self.neighbours, spare)
-        self.relations = with_room(self.relations, spare)
+        self.neighbours = with_capacity(self.neighbours, spare)
+        self.relations = with_capacity(self.relations, spare)
 
 
-def with_room(array: NDArray[ScalarT], spare: int, fill: int = 0) -> NDArray[ScalarT]:
+def with_capacity(array: NDArray[ScalarT], spare: int, fill: int = 0) -> NDArray[ScalarT]:
     """A copy with `spare` more rows, filled with a value."""
     longer = np.empty((len(array) + spare, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
@@ -130,7 +130,7 @@ def with_room(array: NDArray[ScalarT], spare: int, fill: int = 0) -> NDArray[Sca
 
 @njit(cache=True)
 def _find(start, count, neighbours, relations, node, relation, neighbour):  # type: ignore[no-untyped-def]
-    """The position of an edge, or -1; searched from the end, as recent edges often go first."""
+    """The position of an edge, or -1; searched from the end, as removed edges are often recent."""
     for place in range(start[node] + count[node] - 1, start[node] - 1, -1):
         if neighbours[place] == neighbour and relations[place] == relation:
             return place
@@ -142,7 +142,7 @@ def _contains(start, count, neighbours, relations, facts, num_direct):  # type: 
     found = np.empty(len(facts), np.bool_)
     for i in range(len(facts)):
         node, relation, neighbour = facts[i, 0], facts[i, 1], facts[i, 2]
-        if count[neighbour] < count[node]:  # look from the end with fewer edges
+        if count[neighbour] < count[node]:  # search the shorter row
             node, relation, neighbour = neighbour, relation + num_direct, node
         place = _find(start, count, neighbours, relations, node, relation, neighbour)
         found[i] = place >= 0

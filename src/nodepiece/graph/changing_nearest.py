@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, LongArray, read_only
 from nodepiece.graph.changed_edges import ChangedEdges
-from nodepiece.graph.changing_adjacency import SPARE_SHARE, with_room
+from nodepiece.graph.changing_adjacency import SPARE_SHARE, with_capacity
 from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, Distances
-from nodepiece.graph.row_changes import fullness_of_all
+from nodepiece.graph.row_changes import cutoff_distances
 from nodepiece.graph.row_search import NOT_QUEUED, changed_rows
 
 
@@ -36,16 +36,16 @@ class Rows(NamedTuple):
 class Marks(NamedTuple):
     """Marks on nodes and sources, used by one search at a time, which restores them."""
 
-    row_of: IntArray  # (room for nodes,) -1
-    todo: NDArray[np.int8]  # (room for nodes,) NOT_QUEUED
-    full_at: NDArray[np.int16]  # (room for nodes,) the distance beyond which a node takes nothing
+    row_of: IntArray  # (capacity,) -1
+    todo: NDArray[np.int8]  # (capacity,) NOT_QUEUED
+    cutoff: NDArray[np.int16]  # (capacity,) the distance beyond which a row takes no more
     seen: LongArray  # (num_sources + 1,) when each was last seen, and at the end the time now
 
 
 class NearestTable:
     """The k nearest sources of every node of a graph that changes.
 
-    `changed_by` returns the rows that a change of the edges makes different, and `write` applies
+    `changed_by` returns the rows that a change of the edges alters, and `write` applies
     them. Any number of threads may call the former while none calls the latter.
     """
 
@@ -55,13 +55,13 @@ class NearestTable:
         # nearest, distance: (num_nodes, k), as `nearest_sources` returns them for this salt
         self.num_nodes, self.num_sources, self.salt = len(nearest), num_sources, salt
         spare = self.num_nodes // SPARE_SHARE + 1024
-        self.nearest = with_room(nearest, spare, UNREACHED)
-        self.distance = with_room(distance, spare, UNREACHED)
+        self.nearest = with_capacity(nearest, spare, UNREACHED)
+        self.distance = with_capacity(distance, spare, UNREACHED)
         self._spare: list[Marks] = []  # what no search is using
 
     def add_nodes(self, number: int) -> None:
         """Add nodes without sources, with the next ids."""
-        self.nearest, self.distance = self._with_room_for(self.num_nodes + number)
+        self.nearest, self.distance = self._with_capacity_for(self.num_nodes + number)
         self.num_nodes += number
 
     def changed_by(self, edges: ChangedEdges) -> Rows:
@@ -72,7 +72,7 @@ class NearestTable:
         """
         if not self.nearest.shape[1]:
             return Rows(np.empty(0, np.int32), self.nearest[:0], self.distance[:0])
-        nearest, distance = self._with_room_for(edges.num_nodes)
+        nearest, distance = self._with_capacity_for(edges.num_nodes)
         marks = self._borrow(distance)
         nodes, nearest, distance, is_too_far = changed_rows(
             edges.neighbour_rows,
@@ -80,7 +80,7 @@ class NearestTable:
             read_only(edges.removed),
             nearest,
             distance,
-            marks.full_at,
+            marks.cutoff,
             (marks.todo, marks.row_of),
             marks.seen,
             (self.salt is not None, np.uint64(0) if self.salt is None else self.salt),
@@ -97,18 +97,20 @@ class NearestTable:
     def write(self, rows: Rows) -> None:
         self.nearest[rows.nodes] = rows.nearest
         self.distance[rows.nodes] = rows.distance
-        # One is brought up to date, more are made when they are needed.
+        # One set of marks is kept up to date; others are made when they are needed.
         self._spare = [kept for kept in self._spare[:1] if len(kept.todo) == len(self.nearest)]
         for kept in self._spare:
-            kept.full_at[rows.nodes] = fullness_of_all(rows.distance)
+            kept.cutoff[rows.nodes] = cutoff_distances(rows.distance)
 
-    def _with_room_for(self, num_nodes: int) -> tuple[IntArray, Distances]:
+    def _with_capacity_for(self, num_nodes: int) -> tuple[IntArray, Distances]:
         """The table, or a longer copy of it where it is too short."""
         missing = num_nodes - len(self.nearest)
         if missing <= 0:
             return self.nearest, self.distance
         spare = missing + len(self.nearest) // SPARE_SHARE
-        return with_room(self.nearest, spare, UNREACHED), with_room(self.distance, spare, UNREACHED)
+        return with_capacity(self.nearest, spare, UNREACHED), with_capacity(
+            self.distance, spare, UNREACHED
+        )
 
     def _borrow(self, distance: Distances) -> Marks:
         """Marks for a table of these distances, which no other thread uses."""
@@ -121,6 +123,6 @@ class NearestTable:
         return Marks(
             np.full(len(distance), -1, np.int32),
             np.full(len(distance), NOT_QUEUED, np.int8),
-            fullness_of_all(distance),  # small, as access is random
+            cutoff_distances(distance),  # small, as access is random
             np.zeros(self.num_sources + 1, np.int64),
         )

@@ -25,5 +25,5 @@ def _scramble(bits):  # type: ignore[no-untyped-def]
 
 
 def draw_salt(rng: np.random.Generator) -> np.uint64:
-    """A salt for `mix`: one draw from a generator stands for a whole family of samples."""
+    """A salt for `mix`: one draw from a generator determines all samples made with it."""
     return rng.integers(2**64, dtype=np.uint64)

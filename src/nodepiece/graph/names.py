@@ -54,7 +54,7 @@ class Names:
             return np.array([self.node_id(name) for name in names], np.int64)
         ids = pc.index_in(pa.array(names, pa.large_string()), value_set=self.nodes)
         if ids.null_count:
-            self.node_id(names[pc.index(ids.is_null(), True).as_py()])  # which says what is near
+            self.node_id(names[pc.index(ids.is_null(), True).as_py()])  # its error suggests names
         return ids.to_numpy().astype(np.int64)
 
     def relation_id(self, name: str) -> int:
@@ -87,7 +87,7 @@ class Names:
 def _is_utf8(name: str) -> bool:
     try:
         name.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which is how the shell's odd bytes come in
+    except UnicodeEncodeError:  # a lone surrogate: Python's form of bytes that are not UTF-8
         return False
     return True
 
@@ -102,7 +102,7 @@ def _text(column: pa.LargeStringArray) -> memoryview:
 
 
 def _suggestion(name: str, column: pa.LargeStringArray) -> str:
-    """A sentence with similar names, for a name that was mistyped."""
+    """The end of an error message: names similar to one that was mistyped."""
     close = near_names(name, column)
     if not close:
         return "; names are compared letter by letter, case included"
@@ -126,7 +126,7 @@ def _load_column(path: Path) -> pa.LargeStringArray:
     try:
         with pa.memory_map(str(path)) as source:
             column = pa.ipc.open_file(source).read_all()["name"]
-        column.validate(full=True)  # before anything follows its offsets
+        column.validate(full=True)  # before its offsets are used
     except (OSError, pa.ArrowInvalid, KeyError) as error:
         raise InputError(f"cannot read the names in {path}: {error}; write it again") from error
     if column.type != pa.large_string():

@@ -37,7 +37,7 @@ def pagerank(
     for _ in range(max_iterations):
         received = _receive(adjacency.offsets, adjacency.neighbours, chunks, rank * share_of)
         received += 1
-        # Not the change of rank: accelerated, it can be nothing by accident on the way.
+        # Not the change of rank: with acceleration it can be zero by accident before convergence.
         if np.abs(received - rank).sum() < tolerance * rank.sum():
             break
         received -= previous

@@ -1,4 +1,4 @@
-"""Single rows of the k nearest sources while the graph changes: the steps of `row_search.py`.
+"""Operations on single rows of the k nearest sources, used by the search of `row_search.py`.
 
 `hops` are the distances of a row, ascending, UNREACHED behind the last one; `sources` belong to
 them. At a distance d a row takes from its neighbours' rows what they have at d - 1.
@@ -11,12 +11,12 @@ from nodepiece.compiled import njit
 from nodepiece.graph.changed_edges import row_of
 from nodepiece.graph.hashing import mix
 from nodepiece.graph.nearest import UNREACHED, insert_by_key
-from nodepiece.graph.row_records import NEVER_FULL
+from nodepiece.graph.row_records import NO_CUTOFF
 
 
 @njit(cache=True, inline="always")
 def order_key(tie_break, node, source):  # type: ignore[no-untyped-def]
-    """The place of a source among equally near ones of a node: the smallest comes first."""
+    """The sort key of a source among equidistant sources of a node; the smallest comes first."""
     return mix(tie_break.salt, node, source) if tie_break.by_hash else np.uint64(source)
 
 
@@ -27,18 +27,18 @@ def has_room(hops):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def fullness(hops):  # type: ignore[no-untyped-def]
-    """The distance beyond which a row takes nothing."""
-    return NEVER_FULL if hops[-1] == UNREACHED else hops[-1]
+def cutoff_distance(hops):  # type: ignore[no-untyped-def]
+    """The distance beyond which a row takes no more sources."""
+    return NO_CUTOFF if hops[-1] == UNREACHED else hops[-1]
 
 
 @njit(cache=True)
-def fullness_of_all(distance):  # type: ignore[no-untyped-def]
-    """The distance beyond which each row of a table takes nothing."""
-    full_at = np.empty(len(distance), np.int16)
+def cutoff_distances(distance):  # type: ignore[no-untyped-def]
+    """The distance beyond which each row of a table takes no more sources: (num_nodes,)."""
+    cutoff = np.empty(len(distance), np.int16)
     for node in range(len(distance)):
-        full_at[node] = fullness(distance[node])
-    return full_at
+        cutoff[node] = cutoff_distance(distance[node])
+    return cutoff
 
 
 @njit(cache=True, inline="always")
@@ -178,7 +178,7 @@ def is_unchanged(node, distance, old, best, found):  # type: ignore[no-untyped-d
 
 @njit(cache=True)
 def insert_candidates(node, neighbour, distance, old, new, tie_break):  # type: ignore[no-untyped-def]
-    """Put the sources of a neighbour into a new row that ends at this distance.
+    """Insert the sources of a neighbour into a new row that ends at this distance.
 
     Where the row is full, they replace sources at this distance that come later in the order.
     """
@@ -212,7 +212,7 @@ def insert_candidates(node, neighbour, distance, old, new, tie_break):  # type: 
 
 @njit(cache=True)
 def sort_last(new, row, distance):  # type: ignore[no-untyped-def]
-    """Sort the sources at this distance, the last one of the row so far."""
+    """Sort the sources at this distance, which is the largest of the row so far."""
     hops = new.distance[row]
     first = 0
     while hops[first] != distance:
@@ -225,7 +225,7 @@ def sort_last(new, row, distance):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def append_found(new, row, distance, best, found):  # type: ignore[no-untyped-def]
-    """Put the sources best[:found] at this distance behind those that are nearer."""
+    """Append the sources best[:found] at this distance to a new row."""
     end = 0
     while end < len(best) and new.distance[row, end] >= 0:
         end += 1

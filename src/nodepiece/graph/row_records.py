@@ -1,6 +1,6 @@
-"""Records of the search for changed rows, and how they grow.
+"""Records of the search for changed rows.
 
-They are named tuples, which numba knows: a function that makes one longer returns a new one.
+They are named tuples, which numba supports; a function that makes one longer returns a new one.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from nodepiece.compiled import njit
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.nearest import MAX_DISTANCE, UNREACHED, Distances
 
-NEVER_FULL = MAX_DISTANCE
+NO_CUTOFF = MAX_DISTANCE
 
 
 class OldRows(NamedTuple):
@@ -20,7 +20,7 @@ class OldRows(NamedTuple):
 
     nearest: IntArray  # (num_nodes, k)
     distance: Distances  # (num_nodes, k)
-    full_at: Distances  # (num_nodes,) see `fullness`; NEVER_FULL while a node has a new row
+    cutoff: Distances  # (num_nodes,) see `cutoff_distance`; NO_CUTOFF while a node has a new row
 
 
 class NewRows(NamedTuple):
@@ -35,7 +35,7 @@ class NewRows(NamedTuple):
 
 
 class TieBreak(NamedTuple):
-    """The order of equally near sources: by a hash of node and source, or by their ids."""
+    """The order of equidistant sources: by a hash of node and source, or by their ids."""
 
     by_hash: bool
     salt: np.uint64
@@ -57,8 +57,8 @@ class Growing(NamedTuple):
 
 
 @njit(cache=True)
-def no_rows(row_of, k):  # type: ignore[no-untyped-def]
-    """New rows of no node yet, with room for some."""
+def empty_rows(row_of, k):  # type: ignore[no-untyped-def]
+    """`NewRows` without rows, with some capacity."""
     return NewRows(
         row_of,
         np.empty(16, np.int32),
@@ -80,42 +80,42 @@ def copy_row(new, old, node, distance):  # type: ignore[no-untyped-def]
         new.is_open,
     )
     if row == len(nodes):
-        nodes, is_open = twice_as_long(nodes), twice_as_long(is_open)
-        nearest, hops = twice_as_long(nearest), twice_as_long(hops)
+        nodes, is_open = double_capacity(nodes), double_capacity(is_open)
+        nearest, hops = double_capacity(nearest), double_capacity(hops)
     for slot in range(nearest.shape[1]):
         is_near = 0 <= old.distance[node, slot] <= distance
         nearest[row, slot] = old.nearest[node, slot] if is_near else UNREACHED
         hops[row, slot] = old.distance[node, slot] if is_near else UNREACHED
     nodes[row] = node
     new.row_of[node] = row
-    old.full_at[node] = NEVER_FULL
+    old.cutoff[node] = NO_CUTOFF
     return NewRows(new.row_of, nodes, nearest, hops, is_open, row + 1)
 
 
 @njit(cache=True)
 def append(growing, value):  # type: ignore[no-untyped-def]
-    """The items with a value behind them."""
+    """The array with a value appended."""
     items, length = growing
     if length == len(items):
-        items = twice_as_long(items)
+        items = double_capacity(items)
     items[length] = value
     return Growing(items, length + 1)
 
 
 @njit(cache=True)
 def append_pair(pairs, node, neighbour):  # type: ignore[no-untyped-def]
-    """The pairs with one more behind them."""
+    """The pairs with (node, neighbour) appended."""
     items, length = pairs
     if length == len(items):
-        items = twice_as_long(items)
+        items = double_capacity(items)
     items[length, 0] = node
     items[length, 1] = neighbour
     return Growing(items, length + 1)
 
 
 @njit(cache=True)
-def twice_as_long(array):  # type: ignore[no-untyped-def]
-    """A copy of an array with as much room again behind it."""
+def double_capacity(array):  # type: ignore[no-untyped-def]
+    """A copy of an array with twice the capacity."""
     longer = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer

@@ -1,10 +1,10 @@
-"""The search for all rows that a change of edges makes different, distance by distance.
+"""The search for all rows that a change of edges alters, distance by distance.
 
 At each distance it finds the nodes whose row may differ there (`_queue_*`). Most of them can
 only gain: new sources are inserted into a copy of the old row (`_insert_gains`). The others are
 computed from all their neighbours (`_recompute_rows`). A row that differs is copied from the old
-table up to that distance and goes on as a new one. Rows at `distance` read others at `distance - 1`
-only, so the order of nodes does not matter.
+table up to that distance and continued as a new one. Rows at `distance` read other rows only at
+`distance - 1`, so the order of nodes does not matter.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from nodepiece.graph.changed_edges import row_of
 from nodepiece.graph.nearest import MAX_DISTANCE
 from nodepiece.graph.row_changes import (
     append_found,
-    fullness,
+    cutoff_distance,
     gains,
     has_room,
     insert_candidates,
@@ -32,15 +32,15 @@ from nodepiece.graph.row_records import (
     append,
     append_pair,
     copy_row,
-    no_rows,
+    empty_rows,
 )
 
-NOT_QUEUED, INSERT, RECOMPUTE = 0, 1, 2  # what is to be done with a node; the larger one counts
+NOT_QUEUED, INSERT, RECOMPUTE = 0, 1, 2  # what to do with a node; the larger one takes precedence
 
 
 @njit(cache=True)
 def changed_rows(  # type: ignore[no-untyped-def]
-    edges, inserted, removed, nearest, distance, full_at, marks, seen, salt
+    edges, inserted, removed, nearest, distance, cutoff, marks, seen, salt
 ):
     """The nodes whose rows differ, their new rows, and whether a source is too far to be stored.
 
@@ -51,10 +51,10 @@ def changed_rows(  # type: ignore[no-untyped-def]
     hash, and its salt.
     """
     k = nearest.shape[1]
-    old = OldRows(nearest, distance, full_at)
+    old = OldRows(nearest, distance, cutoff)
     tie_break = TieBreak(salt[0], salt[1])
     scratch = Scratch(seen, np.empty(k, np.int32), np.empty(k, np.uint64))
-    todo, new = marks[0], no_rows(marks[1], k)
+    todo, new = marks[0], empty_rows(marks[1], k)
     new, is_too_far = _search(new, edges, inserted, removed, old, tie_break, todo, scratch)
     end = new.length
     return new.nodes[:end], new.nearest[:end], new.distance[:end], is_too_far
@@ -99,7 +99,7 @@ def _search(new, edges, inserted, removed, old, tie_break, todo, scratch):  # ty
 
 @njit(cache=True, inline="always")
 def _queue_open_rows(queue, todo, new):  # type: ignore[no-untyped-def]
-    """Queue the nodes whose new rows may differ from the old ones at this distance, too."""
+    """Queue the nodes whose new rows may also differ from the old ones at this distance."""
     for row in range(new.length):
         if new.is_open[row]:
             queue = _enqueue(queue, new.nodes[row], todo, RECOMPUTE)
@@ -110,7 +110,7 @@ def _queue_open_rows(queue, todo, new):  # type: ignore[no-untyped-def]
 def _queue_after_removals(queue, todo, removed, distance, old, new):  # type: ignore[no-untyped-def]
     """Queue the nodes that lose a source along a removed edge."""
     for i in range(2 * len(removed)):
-        node, neighbour = _ends(removed, i)
+        node, neighbour = _directed_pair(removed, i)
         if new.row_of[node] < 0 and loses(node, neighbour, distance, old, new, False):
             queue = _enqueue(queue, node, todo, RECOMPUTE)
     return queue
@@ -120,13 +120,13 @@ def _queue_after_removals(queue, todo, removed, distance, old, new):  # type: ig
 def _queue_next_to_changed(  # type: ignore[no-untyped-def]
     queue, pairs, todo, changed, edges, distance, old, new, tie_break
 ):
-    """Queue the neighbours of rows that differ one hop nearer, if they lose or gain by it."""
+    """Queue neighbours of rows that differ one hop nearer, if they gain or lose a source by it."""
     for i in range(changed.length):
         neighbour = changed.items[i]
         neighbours, first, end = row_of(edges, neighbour)
         for place in range(first, end):
             node = neighbours[place]
-            if old.full_at[node] < distance or todo[node] == RECOMPUTE:
+            if old.cutoff[node] < distance or todo[node] == RECOMPUTE:
                 continue  # it was full before, as most are, or is computed anyway
             row = new.row_of[node]
             if row >= 0:
@@ -146,7 +146,7 @@ def _queue_after_insertions(  # type: ignore[no-untyped-def]
 ):
     """Queue the nodes that gain a source along an inserted edge."""
     for i in range(2 * len(inserted)):
-        node, neighbour = _ends(inserted, i)
+        node, neighbour = _directed_pair(inserted, i)
         if todo[node] == RECOMPUTE or new.row_of[node] >= 0:
             continue
         if gains(node, neighbour, distance, old, new, tie_break):
@@ -157,9 +157,9 @@ def _queue_after_insertions(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, inline="always")
 def _any_end_reaches(facts, distance, old, new):  # type: ignore[no-untyped-def]
-    """Whether a head or tail of the facts has or had a source at this distance or farther."""
-    for i in range(2 * len(facts)):  # noqa: SIM110
-        if reaches(_ends(facts, i)[0], distance, old, new):
+    """Whether a head or tail of the facts has, or had, a source at this distance or farther."""
+    for i in range(2 * len(facts)):
+        if reaches(_directed_pair(facts, i)[0], distance, old, new):
             return True
     return False
 
@@ -220,22 +220,22 @@ def _recompute_rows(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _clear_marks(old, new):  # type: ignore[no-untyped-def]
-    """Leave the marks on nodes as they were before the search."""
+    """Restore the marks on nodes to their state before the search."""
     for row in range(new.length):
         node = new.nodes[row]
         new.row_of[node] = -1
-        old.full_at[node] = fullness(old.distance[node])
+        old.cutoff[node] = cutoff_distance(old.distance[node])
 
 
 @njit(cache=True, inline="always")
-def _ends(facts, i):  # type: ignore[no-untyped-def]
+def _directed_pair(facts, i):  # type: ignore[no-untyped-def]
     """The head and the tail of fact i // 2, or the tail and the head where i is odd."""
     return facts[i // 2, 2 * (i % 2)], facts[i // 2, 2 - 2 * (i % 2)]
 
 
 @njit(cache=True)
 def _enqueue(queue, node, todo, what):  # type: ignore[no-untyped-def]
-    """The queue with a node in it, once; of two things to do with it the larger one counts."""
+    """The queue with a node in it, once; of two actions the larger one takes precedence."""
     if todo[node] == NOT_QUEUED:
         queue = append(queue, node)
     todo[node] = max(todo[node], what)

@@ -1,6 +1,6 @@
 """Short text for people: counts with their nouns, and long names cut."""
 
-MOST_LETTERS = 40  # of a name within a line
+MAX_LETTERS = 40  # of a name within a line
 
 
 def plural(number: int, noun: str) -> str:
@@ -11,7 +11,7 @@ def plural(number: int, noun: str) -> str:
 def short(name: str) -> str:
     """A name on one line, cut where it is long."""
     line = " ".join(name.split())
-    return line if len(line) <= MOST_LETTERS else line[: MOST_LETTERS - 3] + "..."
+    return line if len(line) <= MAX_LETTERS else line[: MAX_LETTERS - 3] + "..."
 
 
 def few(names: list[str], most: int = 3) -> str:

@@ -10,9 +10,9 @@ from difflib import get_close_matches
 import pyarrow as pa
 import pyarrow.compute as pc
 
-MOST = 5  # names suggested
-MOST_COMPARED = 20_000  # names compared letter by letter, in Python
-MOST_LETTERS = 200  # of a name that is looked for
+MAX_SUGGESTIONS = 5
+MAX_COMPARED = 20_000  # names compared letter by letter, in Python
+MAX_LETTERS = 200  # of a name that is looked for
 BLANK = "(?:[ _+-]|%20)+"  # between the words of a name
 FRONT, BACK = '(?:^|[/#:<"])', '[>"/]?$'  # what stands around the last part of a name
 
@@ -28,26 +28,29 @@ def near_names(name: str, column: pa.LargeStringArray) -> list[str]:
         pc.match_substring_regex(holding, FRONT + pattern + BACK, ignore_case=True)
     )
     found = [*shortest(same), *shortest(holding)] or similar(name, column)
-    return list(dict.fromkeys(found))[:MOST]
+    return list(dict.fromkeys(found))[:MAX_SUGGESTIONS]
 
 
 def words_of(name: str) -> list[str]:
     """The words of the last part: of <http://x.org/New_York> New and York."""
-    parts = re.split("[/#:]", name[:MOST_LETTERS].strip(' <>"/'))
+    parts = re.split("[/#:]", name[:MAX_LETTERS].strip(' <>"/'))
     return [word for word in re.split(BLANK, parts[-1]) if word]
 
 
 def shortest(names: pa.LargeStringArray) -> list[str]:
-    """The shortest few, equally long ones in their order."""
-    if len(names) > MOST:
+    """The shortest names, MAX_SUGGESTIONS at most; names of equal length stay in order."""
+    if len(names) > MAX_SUGGESTIONS:
         lengths = pc.utf8_length(names).to_numpy(zero_copy_only=False)
-        names = names.take(pa.array(lengths.argsort(kind="stable")[:MOST]))
+        names = names.take(pa.array(lengths.argsort(kind="stable")[:MAX_SUGGESTIONS]))
     return names.to_pylist()
 
 
 def similar(name: str, column: pa.LargeStringArray) -> list[str]:
-    """Names that differ in a few letters; of very many, those about as long with equal ends."""
-    if len(column) > MOST_COMPARED:
+    """Names that differ in a few letters.
+
+    Of very many names, only those of similar length with the same first or last letters count.
+    """
+    if len(column) > MAX_COMPARED:
         start, end = re.escape(name[:2]), re.escape(name[-2:])
         lengths = pc.utf8_length(column)
         column = column.filter(
@@ -58,4 +61,4 @@ def similar(name: str, column: pa.LargeStringArray) -> list[str]:
                 pc.match_substring_regex(column, f"^{start}|{end}$", ignore_case=True),
             )
         )
-    return get_close_matches(name, column[:MOST_COMPARED].to_pylist(), n=3)
+    return get_close_matches(name, column[:MAX_COMPARED].to_pylist(), n=3)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nodepiece.errors import InputError
-from nodepiece.evaluation.calibration import LEAST_FACTS, Calibration, calibrate, random_parts
+from nodepiece.evaluation.calibration import MIN_FACTS, Calibration, calibrate, random_parts
 from nodepiece.files import write_json
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.names import Names
@@ -214,7 +214,7 @@ def fit_relations(run: FactRun, facts: IntArray, *, rng: np.random.Generator) ->
     """A calibration of relations, given head and tail, against drawn ones."""
     snapshot = run.snapshot
     false = drawn_relations(snapshot, facts, rng=rng)
-    if len(false) < LEAST_FACTS:
+    if len(false) < MIN_FACTS:
         return None
     both = np.concatenate([facts, false])
     return calibrate(

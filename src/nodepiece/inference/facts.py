@@ -36,7 +36,7 @@ class Query:
     is_relation_query: bool
 
 
-class Answering(Scoring, Protocol):
+class FactSnapshot(Scoring, Protocol):
     """An immutable state from which a run answers queries."""
 
     def scores(self, query: Query) -> FloatArray:
@@ -47,13 +47,13 @@ class FactRun(Run):
     """Completes facts of a dataset by the scores of a model."""
 
     @property
-    def snapshot(self) -> Answering:
+    def snapshot(self) -> FactSnapshot:
         """The current state of the run. A method reads it once."""
         raise NotImplementedError
 
     @property
     def dataset(self) -> Dataset:
-        """Whose names are understood, and what is known."""
+        """The names of nodes and relations, and the known facts."""
         return self.snapshot.dataset
 
     def predict(

@@ -12,7 +12,7 @@ from nodepiece.errors import InputError
 
 @dataclass
 class Process:
-    """What this process and its parent have done."""
+    """Whether this process and its parent have used runs and threads."""
 
     has_used_runs: bool = False
     parent_used_runs: bool = False

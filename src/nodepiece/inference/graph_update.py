@@ -45,8 +45,8 @@ def write_batch(path: Path, batch: StoredBatch) -> None:
     arrays: dict[str, NDArray[Any]] = {
         "added": change.batch.added,
         "removed": change.batch.removed,
-        "gone": change.gone,
-        "back": change.back,
+        "gone": change.removed_nodes,
+        "back": change.restored_nodes,
         "name_text": np.frombuffer(b"".join(names), np.uint8),
         "name_lengths": np.array([len(name) for name in names], np.int64),
         "nodes": tokens.nodes,
@@ -75,7 +75,7 @@ def read_batch(path: Path) -> StoredBatch:
             VectorRows(arrays["vector_nodes"], arrays["vectors"]),
         )
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise InputError(f"cannot read {path}: {error}; put back a whole one") from error
+        raise InputError(f"cannot read {path}: {error}; restore it from a copy") from error
 
 
 def _names_in(arrays: dict[str, NDArray[Any]]) -> tuple[str, ...]:

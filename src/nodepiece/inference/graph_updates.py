@@ -191,7 +191,7 @@ def _open(folder: Path, snapshot_number: int, model_hash: str) -> StoredState:
     if header["model_sha256"] != model_hash:
         raise InputError(
             f"{folder} holds the vectors of other weights than the run has now; remove the folder, "
-            "and the updates with it, or put the weights back"
+            "and the updates with it, or restore the weights"
         )
     table = load_tokens(base)
     facts = np.load(base / "facts.npy", mmap_mode="r" if table.num_nodes else None)
@@ -204,13 +204,13 @@ def _open(folder: Path, snapshot_number: int, model_hash: str) -> StoredState:
         if number <= snapshot_number:
             continue
         if number != last + 1:
-            raise InputError(f"{folder} lacks batch {last + 1}; put it back, or remove later ones")
+            raise InputError(f"{folder} lacks batch {last + 1}; restore it, or remove later ones")
         path = _batch_file(folder, number)
         batch = read_batch(path)
         try:
             num_nodes = check_batch(batch, num_nodes, vectors.shape[1], table)
         except InputError as error:
-            raise InputError(f"{path} is damaged ({error}); put back a whole one") from error
+            raise InputError(f"{path} is damaged ({error}); restore it from a copy") from error
         batches.append(batch)
         last = number
     return StoredState(last, snapshot_number, facts, is_present, table, vectors, tuple(batches))

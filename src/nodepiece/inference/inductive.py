@@ -12,7 +12,7 @@ from torch import Tensor
 from nodepiece.data.any_graph import graph as read_graph
 from nodepiece.data.any_graph import with_names
 from nodepiece.data.dataset import Dataset
-from nodepiece.data.inductive import by_relations_of
+from nodepiece.data.inductive import with_relation_ids_of
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
 from nodepiece.decoders.triple_scores import VectorScores
 from nodepiece.errors import InputError
@@ -100,10 +100,10 @@ class InductiveRun(FactRun):
         task: InductiveLinkPrediction,
         model: InductiveModel,
         *,
-        put_on: tuple[KnowledgeGraph, str] | None = None,  # another graph, and `unseen_relations`
+        other_graph: tuple[KnowledgeGraph, str] | None = None,  # and `unseen_relations`
     ) -> None:
         super().__init__(opened, task, model)
-        self.evaluator, self.put_on = task.evaluator, put_on
+        self.evaluator, self.other_graph = task.evaluator, other_graph
         self._snapshot = EncodedSnapshot(model, task.evaluator, task.inference)
 
     @property
@@ -116,12 +116,12 @@ class InductiveRun(FactRun):
             raise InputError(f"unseen_relations = {unseen_relations!r}; it is refuse or mean")
         graphs = self.task.dataset
         keeps = unseen_relations == "mean"
-        aligned = by_relations_of(
+        aligned = with_relation_ids_of(
             graph, graphs.training.names.relations, keep_unseen_relations=keeps
         )
         inference = Dataset("graph", aligned, NO_FACTS, NO_FACTS, {})
         task = replace(self.task, dataset=replace(graphs, inference=inference))
-        return type(self)(self.opened, task, self.model, put_on=(graph, unseen_relations))
+        return type(self)(self.opened, task, self.model, other_graph=(graph, unseen_relations))
 
     @property
     def encoded(self) -> EncodedGraph:
@@ -133,7 +133,7 @@ class InductiveRun(FactRun):
         return self.dataset.num_nodes
 
     def _state(self) -> str:
-        return "" if self.put_on is None else " of another graph"
+        return "" if self.other_graph is None else " of another graph"
 
     def node_table(self) -> NodeVectors:
         snapshot = self.snapshot
@@ -144,10 +144,7 @@ class InductiveRun(FactRun):
         return self.dataset.names.nodes.to_pylist()
 
     def embed(self, nodes: Sequence[str] | None = None) -> NDArray[np.float32]:
-        """Node vectors of the current graph, the input of the decoder.
-
-        Vectors do not contain what walks add to a score.
-        """
+        """Node vectors of the current graph, the input of the decoder, without walks."""
         refuse_after_fork()
         vectors = self.encoded.nodes.cpu().numpy()
         return vectors if nodes is None else vectors[self.dataset.names.node_ids(node_list(nodes))]
@@ -170,12 +167,12 @@ class InductiveRun(FactRun):
 
     def to(self, device: torch.device | str) -> Self:
         super().to(device)
-        self._snapshot = replace(self._snapshot)  # to be computed again, over there
+        self._snapshot = replace(self._snapshot)  # to be computed again on that device
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         from nodepiece.inference.run import reopen_on  # which opens runs of all kinds
 
-        if self.put_on is None:
+        if self.other_graph is None:
             return super().__reduce__()
-        return reopen_on, (self.address, *self.put_on)
+        return reopen_on, (self.address, *self.other_graph)

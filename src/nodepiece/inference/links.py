@@ -22,7 +22,7 @@ from nodepiece.inference.named_vectors import NamedVectors, named_relations
 from nodepiece.inference.opened_run import Opened, node_list
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.inference.similar import NodeVectors
-from nodepiece.inference.snapshot import Snapshot, Supposed
+from nodepiece.inference.snapshot import HypotheticalSnapshot, Snapshot
 from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.out_of_sample import OutOfSample
@@ -77,7 +77,7 @@ class LinkRun(FactRun):
     @property
     def is_hypothetical(self) -> bool:
         """Whether some of its facts are assumed (`with_facts`)."""
-        return isinstance(self.snapshot, Supposed)
+        return isinstance(self.snapshot, HypotheticalSnapshot)
 
     @property
     def is_present(self) -> NDArray[np.bool_]:
@@ -93,7 +93,7 @@ class LinkRun(FactRun):
     def graph(self) -> ChangingGraph:
         """The graph with its tokens, which an update changes: not for several threads.
 
-        Change it only by updates: the facts and vectors of the run would not follow.
+        Change it only by updates, which change the facts and vectors of the run too.
         """
         return self.snapshot.graph
 
@@ -141,19 +141,19 @@ class LinkRun(FactRun):
         """
         refuse_after_fork()
         refuse_without_pieces(self.model)
-        named, supposed = tuple(by_name(facts)), None
-        while supposed is None:
+        named, assumed = tuple(by_name(facts)), None
+        while assumed is None:
             snapshot = self.snapshot
-            if isinstance(snapshot, Supposed):
+            if isinstance(snapshot, HypotheticalSnapshot):
                 base = snapshot.base
-                supposed = base.with_facts(snapshot.facts + named)
-                supposed = supposed or base.apart().with_facts(snapshot.facts + named)
+                assumed = base.with_facts(snapshot.facts + named)
+                assumed = assumed or base.with_separate_graph().with_facts(snapshot.facts + named)
             else:  # an update may take the graph before it can be read: use the next snapshot
-                supposed = snapshot.with_facts(named)
-                if supposed is None and self.snapshot is snapshot:  # a copy has no next one
-                    supposed = snapshot.apart().with_facts(named)
+                assumed = snapshot.with_facts(named)
+                if assumed is None and self.snapshot is snapshot:  # a copy has no next one
+                    assumed = snapshot.with_separate_graph().with_facts(named)
         other = copy(self)
-        other._snapshot = supposed
+        other._snapshot = assumed
         return other
 
     def to(self, device: torch.device | str) -> Self:
@@ -165,5 +165,5 @@ class LinkRun(FactRun):
         from nodepiece.inference.run import reopen  # which opens runs of all kinds
 
         snapshot = self.snapshot
-        facts = snapshot.facts if isinstance(snapshot, Supposed) else ()
+        facts = snapshot.facts if isinstance(snapshot, HypotheticalSnapshot) else ()
         return reopen, (self.address, facts)

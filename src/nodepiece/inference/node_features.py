@@ -8,12 +8,12 @@ import numpy as np
 
 from nodepiece.graph.arrays import FloatArray, LongArray
 from nodepiece.inference.bulk import Scoring
-from nodepiece.inference.snapshot import Snapshot, Supposed
+from nodepiece.inference.snapshot import HypotheticalSnapshot, Snapshot
 from nodepiece.tokenizer.token_rows import TokenRows
 from nodepiece.tokenizer.tokens import TokenTable
 
 FEATURES = ("log of 1 + facts", "hops to the nearest anchor")
-MOST_HOPS = 6  # also for a node that reaches no anchor
+MAX_HOPS = 6  # also for a node that reaches no anchor
 
 
 def node_features(snapshot: Scoring, nodes: LongArray) -> FloatArray:
@@ -23,12 +23,12 @@ def node_features(snapshot: Scoring, nodes: LongArray) -> FloatArray:
 
 
 def anchor_hops(snapshot: Scoring, nodes: LongArray) -> FloatArray:
-    """Hops to the nearest anchor, MOST_HOPS at most; 0 for all in a model without anchors.
+    """Hops to the nearest anchor, MAX_HOPS at most; 0 for all in a model without anchors.
 
     Of facts that are only assumed, new nodes count, and not what they change for others.
     """
-    if isinstance(snapshot, Supposed):
-        return supposed_hops(snapshot, nodes)
+    if isinstance(snapshot, HypotheticalSnapshot):
+        return assumed_hops(snapshot, nodes)
     if not isinstance(snapshot, Snapshot):
         return np.zeros(len(nodes))
     if snapshot.updates is None:
@@ -49,13 +49,13 @@ def nearest(table: TokenTable, nodes: LongArray, changed: list[TokenRows]) -> Fl
         if len(rows.nodes):
             is_here = rows.nodes[place] == nodes
             hops[is_here] = rows.distances[place[is_here], 0]
-    return np.where(hops < 0, MOST_HOPS, hops.clip(max=MOST_HOPS)).astype(np.float64)
+    return np.where(hops < 0, MAX_HOPS, hops.clip(max=MAX_HOPS)).astype(np.float64)
 
 
-def supposed_hops(snapshot: Supposed, nodes: LongArray) -> FloatArray:
+def assumed_hops(snapshot: HypotheticalSnapshot, nodes: LongArray) -> FloatArray:
     """A new node is one hop farther than the nearest of its neighbours."""
     base, num_old = snapshot.base, snapshot.base.dataset.num_nodes
-    hops = np.full(len(nodes), float(MOST_HOPS))
+    hops = np.full(len(nodes), float(MAX_HOPS))
     is_old = nodes < num_old
     hops[is_old] = anchor_hops(base, nodes[is_old])
     heads, _, tails = snapshot.change.batch.added.T.astype(np.int64)
@@ -64,6 +64,6 @@ def supposed_hops(snapshot: Supposed, nodes: LongArray) -> FloatArray:
         neighbours = np.concatenate([tails[heads == node], heads[tails == node]])
         known = neighbours[neighbours < num_old]
         if len(known):
-            hops[place] = min(MOST_HOPS, 1 + anchor_hops(base, known).min())
+            hops[place] = min(MAX_HOPS, 1 + anchor_hops(base, known).min())
     has_anchors = base.table.anchors_per_node and base.table.vocabulary.settings.distances
     return hops if has_anchors else np.zeros(len(nodes))

@@ -39,7 +39,7 @@ class OpenedFiles:
         return hashlib.sha256(self.model.data).hexdigest()
 
     def are_current(self) -> bool:
-        """Whether the folder has the same files still."""
+        """Whether the folder still has the same files."""
         return self.stamps == _stamps(self.folder)
 
     def check(self) -> None:
@@ -48,7 +48,7 @@ class OpenedFiles:
             return
         now = OpenedFiles.of(self.folder)
         if now.model is not None and now.model_hash == self.model_hash:
-            return  # the same weights, written again
+            return  # the same weights were written again
         raise InputError(
             f"the files of {self.folder} were replaced since it was opened; open it again with "
             f"nodepiece.load({str(self.folder)!r})"

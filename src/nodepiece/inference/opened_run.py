@@ -28,7 +28,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 
 INTERNAL = {  # attributes of runs that other modules use, and users do not
     *("address", "encoded", "evaluator", "is_present", "is_up_to_date", "node_vectors", "opened"),
-    *("patched", "put_on", "snapshot", "snapshot_on_disk", "task", "updates"),
+    *("patched", "other_graph", "snapshot", "snapshot_on_disk", "task", "updates"),
     *("answer_many", "answer_settings", "calibrated", "no_facts", "node_table"),
     *("score_many", "similar_many"),
 }

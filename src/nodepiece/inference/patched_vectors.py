@@ -1,12 +1,18 @@
-"""A matrix of node vectors with some rows overridden, so that a small change copies little."""
+"""Node vectors after a change of the graph: a matrix with the changed rows overridden."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.unseen_nodes import encode_rows
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.inference.computed_once import computed_once
+from nodepiece.tokenizer.changing_tokens import ChangingTokens
+from nodepiece.tokenizer.token_rows import TokenRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +35,7 @@ class PatchedVectors:
     def whole(self) -> Tensor:
         """(num_nodes, dim)."""
         return (
-            self.put_over(self.base, lambda patch: patch, dim=0) if len(self.nodes) else self.base
+            self.replace_in(self.base, lambda patch: patch, dim=0) if len(self.nodes) else self.base
         )
 
     def rows(self, nodes: Tensor) -> Tensor:
@@ -43,15 +49,17 @@ class PatchedVectors:
         return torch.where(is_patched[:, None].to(device), self.patch[place.to(device)], rows)
 
     def scores(self, score_all: Callable[[Tensor], Tensor]) -> Tensor:
-        """`score_all` of the whole matrix, without building it.
+        """The scores of all rows, (batch, num_nodes), without building the whole matrix.
 
-        It maps (any number of nodes, dim) to (batch, number of nodes).
+        `score_all` maps (any number of nodes, dim) to (batch, number of nodes).
         """
         scores = score_all(self.base)
-        return self.put_over(scores, score_all, dim=1) if len(self.nodes) else scores
+        return self.replace_in(scores, score_all, dim=1) if len(self.nodes) else scores
 
-    def put_over(self, below: Tensor, function: Callable[[Tensor], Tensor], *, dim: int) -> Tensor:
-        """`below` with `function` of the patch replaced and appended along `dim`."""
+    def replace_in(
+        self, below: Tensor, function: Callable[[Tensor], Tensor], *, dim: int
+    ) -> Tensor:
+        """A copy of `below` with `function` of the patch inserted and appended along `dim`."""
         above = function(self.patch)
         shape = list(below.shape)
         shape[dim] = self.num_nodes - below.shape[dim]
@@ -68,3 +76,27 @@ class PatchedVectors:
 
     def to(self, device: torch.device) -> "PatchedVectors":
         return PatchedVectors(self.base.to(device), self.nodes, self.patch.to(device))
+
+
+def vectors_after(
+    model: LinkModel,
+    before: PatchedVectors,
+    rows: TokenRows,
+    *,
+    tokens: ChangingTokens,
+    graph: KnowledgeGraph | None,
+) -> PatchedVectors:
+    """The vectors of all nodes after a change, in which the tokens of `rows` are new or different.
+
+    Only these rows are computed, unless there are graph layers: with them a change affects more
+    nodes, so all vectors are computed again, from `tokens` and from `graph`, which is needed then.
+    """
+    with torch.no_grad():
+        if graph is None or not model.layers:
+            nodes = torch.tensor(rows.nodes, dtype=torch.int64)
+            return before.with_rows(nodes, model.vectors_from(encode_rows(model, rows), None))
+        num_before = min(tokens.num_nodes, graph.num_nodes)
+        below = tokens.rows_of(np.arange(num_before, dtype=np.int32))
+        everything = encode_rows(model, rows.replace_in(*below[1:], graph.num_nodes))
+        edges = torch.tensor(with_inverses(graph), device=everything.device)
+        return PatchedVectors.of(model.vectors_from(everything, edges))

@@ -19,7 +19,7 @@ from nodepiece.graph.names import INVERSE_PREFIX, Names
 ASKED = ("?", "", None)  # any of these stands for the part that is asked for
 HEAD, RELATION, TAIL = range(3)
 ROWS_AT_ONCE = 1 << 13  # queries whose names are looked up together
-MOST_REASONS = 20  # of refused queries are worked out with suggestions, which take time
+MAX_REASONS = 20  # of refused queries are worked out with suggestions, which take time
 
 
 class Refused(NamedTuple):
@@ -55,7 +55,7 @@ def encode_queries(
 ) -> tuple[QueryIds, list[Refused]]:
     """Queries by ids, and those that were refused, both in order.
 
-    num_refused: before these rows; from MOST_REASONS on, reasons have no suggestions.
+    num_refused: before these rows; from MAX_REASONS on, reasons have no suggestions.
     """
     asked = [[part in ASKED for part in row.parts] for row in rows]
     faults = [row.fault or fault_of_query(flags) for row, flags in zip(rows, asked, strict=True)]
@@ -131,7 +131,7 @@ def look_up(
         reason = faults[place]
         if not reason:
             role = int(is_unknown[:, place].argmax())
-            with_near = num_refused + len(refused) < MOST_REASONS
+            with_near = num_refused + len(refused) < MAX_REASONS
             reason = unknown_name(names, ROLES[role], wanted[role][place], with_near)
         refused.append(Refused(rows[place].number, reason, not faults[place]))
     return LookedUp(*found, kept), refused

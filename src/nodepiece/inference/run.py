@@ -41,7 +41,7 @@ def load(
 ) -> Run:
     """Open a finished run folder; the class of the run depends on its task.
 
-    `overrides` change its evaluation, such as "evaluation.candidates=all"; the rest was trained.
+    `overrides` change settings of evaluation, such as "evaluation.candidates=all".
     """
     refuse_after_fork()
     path, chosen = Path(folder), choose_device(device)
@@ -107,10 +107,10 @@ def train(
     same kind, and `columns` and `relation` say how to read them. Facts may also be given in place
     of `experiment`, and are then trained on with settings that suit most graphs.
 
-    A run that is in `output` already is refused, unless it should go on from its checkpoint
-    (`resume`) or be replaced, updates included, when this one is finished (`overwrite`).
-    `history.jsonl` in `output` has a line for every epoch that is done, `metrics.json` the result.
-    The logger "nodepiece" logs the progress at level INFO.
+    An existing run in `output` is refused, unless it is to be continued from its checkpoint
+    (`resume`), or replaced, updates included, when this one is finished (`overwrite`).
+    `history.jsonl` in `output` has a line for every finished epoch, `metrics.json` the result. The
+    logger "nodepiece" logs the progress at level INFO.
     """
     if isinstance(experiment, Experiment) and overrides:
         raise InputError(

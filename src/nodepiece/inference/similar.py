@@ -25,7 +25,7 @@ SIMILAR_SCHEMA = pa.schema(
     ]
 )
 CELLS_AT_ONCE = 1 << 24  # similarities in memory
-MOST_ROWS = 1024  # nodes whose similarities are computed at once
+MAX_ROWS = 1024  # nodes whose similarities are computed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def similar_in_batches(
     are computed, in blocks, so the result is exact; time grows with len(nodes) * num_nodes.
     """
     vectors, absent = table.vectors, torch.from_numpy(np.flatnonzero(~table.is_present))
-    at_once = min(MOST_ROWS, max(1, CELLS_AT_ONCE // max(1, len(vectors))))
+    at_once = min(MAX_ROWS, max(1, CELLS_AT_ONCE // max(1, len(vectors))))
     for start in range(0, len(nodes), at_once):
         some = nodes[start : start + at_once]
         rows = torch.from_numpy(some).to(vectors.device)

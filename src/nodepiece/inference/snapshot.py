@@ -16,11 +16,10 @@ from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.graph.names import Names
 from nodepiece.inference.candidates import Candidates
-from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import Query
 from nodepiece.inference.graph_slot import GraphSlot
-from nodepiece.inference.patched_vectors import PatchedVectors
+from nodepiece.inference.patched_vectors import PatchedVectors, vectors_after
 from nodepiece.inference.similar import NodeVectors
 from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tokenizer.changing_graph import Change, ChangingGraph, NamedFact, with_nodes
@@ -92,8 +91,8 @@ class Snapshot:
         """The graph with its tokens, to plan changes on, while the slot is held."""
         return self.slot.graph(self._open_graph)
 
-    def with_facts(self, facts: tuple[NamedFact, ...]) -> "Supposed | None":
-        """This snapshot with some facts assumed; None if an update has taken its graph."""
+    def with_facts(self, facts: tuple[NamedFact, ...]) -> "HypotheticalSnapshot | None":
+        """A snapshot with assumed facts; None if an update has changed the graph in the slot."""
         with self.slot.reading():
             if self.slot.version != self.version:
                 return None
@@ -103,11 +102,11 @@ class Snapshot:
             patched = vectors_after(
                 self.model, self.patched, rows, tokens=self.graph.tokens, graph=train
             )
-        return Supposed(
+        return HypotheticalSnapshot(
             self.model, self.trained, self.table, base=self, facts=facts, change=change, own=patched
         )
 
-    def apart(self) -> "Snapshot":
+    def with_separate_graph(self) -> "Snapshot":
         """A snapshot with a separate graph, opened at its first use."""
         return self._with(GraphSlot(), 0)
 
@@ -181,12 +180,12 @@ class Snapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class Supposed(Snapshot):
+class HypotheticalSnapshot(Snapshot):
     """A snapshot with some assumed facts on top of another one, which does not change."""
 
     base: Snapshot = field(kw_only=True)
     facts: tuple[NamedFact, ...] = field(kw_only=True)
-    change: Change = field(kw_only=True)  # what the facts come to
+    change: Change = field(kw_only=True)  # of the graph, by these facts
     own: PatchedVectors = field(kw_only=True)
 
     @property
@@ -209,5 +208,5 @@ class Supposed(Snapshot):
     def patched(self) -> PatchedVectors:
         return self.own
 
-    def moved(self) -> "Supposed":
+    def moved(self) -> "HypotheticalSnapshot":
         return replace(self, base=self.base.moved(), own=self.own.to(self.device))

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
 from nodepiece.inference.graph_update import StoredBatch, Vectors
-from nodepiece.tokenizer.token_values import fault_in
+from nodepiece.tokenizer.token_values import find_invalid_token
 from nodepiece.tokenizer.tokens import TokenTable
 
 
@@ -36,7 +36,7 @@ def check_batch(batch: StoredBatch, num_before: int, dim: int, table: TokenTable
         limits = (num_nodes, num_direct, num_nodes)
         if len(facts) and (facts.min() < 0 or (facts.max(axis=0) >= limits).any()):
             raise InputError(f"it has facts with ids outside the graph, {name}")
-    for name, nodes in (("gone", change.gone), ("back", change.back)):
+    for name, nodes in (("gone", change.removed_nodes), ("back", change.restored_nodes)):
         _expect(name, nodes, (len(nodes),), np.int32)
         if len(nodes) and (nodes.min() < 0 or nodes.max() >= num_nodes):
             raise InputError(f"it names nodes outside the graph, {name}")
@@ -48,13 +48,13 @@ def check_batch(batch: StoredBatch, num_before: int, dim: int, table: TokenTable
     _expect("distances", tokens.distances, (num_rows, table.anchors_per_node), np.int16)
     _expect("relations", tokens.relations, (num_rows, table.relations_per_node), np.int32)
     _expect("vectors", vectors.vectors, (len(vectors.nodes), dim), np.float32)
-    if fault := fault_in(table.vocabulary, *tokens[1:]):
-        raise InputError(fault)
+    if invalid := find_invalid_token(table.vocabulary, *tokens[1:]):
+        raise InputError(invalid)
     return num_nodes
 
 
 def _check_rows(name: str, nodes: IntArray, num_before: int, num_nodes: int) -> None:
-    """Ascending ids of nodes that there are, and all new nodes among them."""
+    """Refuse ids that do not ascend, are outside the graph, or lack a new node."""
     if len(nodes) and (nodes[0] < 0 or nodes[-1] >= num_nodes or (np.diff(nodes) <= 0).any()):
         raise InputError(f"{name} do not ascend within the graph")
     if np.count_nonzero(nodes >= num_before) != num_nodes - num_before:

@@ -9,7 +9,6 @@ import torch
 
 from nodepiece.decoders.unseen_nodes import refuse_without_pieces
 from nodepiece.errors import InputError
-from nodepiece.inference.changed_vectors import vectors_after
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.graph_update import StoredBatch, VectorRows, Vectors
 from nodepiece.inference.graph_updates import (
@@ -21,6 +20,7 @@ from nodepiece.inference.graph_updates import (
 )
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
+from nodepiece.inference.patched_vectors import vectors_after
 from nodepiece.inference.snapshot import Snapshot
 from nodepiece.tokenizer.changing_graph import Change, NamedFacts
 
@@ -53,7 +53,7 @@ def update_run(
     the run. An update that changes nothing writes nothing.
     """
     run = updatable(run)
-    with the_only_update(run):
+    with exclusive_update(run):
         slot = run.snapshot.slot
         with slot.reading():
             plan = run.graph.plan(
@@ -64,7 +64,7 @@ def update_run(
         len(plan.batch.added),
         len(plan.batch.removed),
         len(plan.new_nodes),
-        len(plan.gone),
+        len(plan.removed_nodes),
         plan.num_known,
         plan.num_absent,
         0 if batch is None else len(batch.tokens.nodes),
@@ -78,7 +78,7 @@ def keep_vectors(run: Run) -> int:
     Otherwise they are computed at the first query, each time a run is opened.
     """
     run = updatable(run)
-    with the_only_update(run):
+    with exclusive_update(run):
         if run.updates is not None:  # an update has stored them
             return 0
         write_first_snapshot(run)
@@ -94,17 +94,17 @@ def updatable(run: Run) -> LinkRun:
         )
     if run.is_hypothetical:
         raise InputError(
-            "this run answers as if some facts were known, and they would not last; update the "
-            "run itself, with these facts among those to add"
+            "this run has assumed facts, which are not stored; update the run itself, and add "
+            "these facts"
         )
     refuse_without_pieces(run.model)
     return run
 
 
 @contextmanager
-def the_only_update(run: LinkRun) -> Iterator[None]:
-    """Hold the lock of a run, up to date with the disk; refuse a folder that was replaced."""
-    run.opened.files.check()  # before a lock is put into a folder that is not ours
+def exclusive_update(run: LinkRun) -> Iterator[None]:
+    """Hold the write lock of a run that is up to date; refuse a folder that was replaced."""
+    run.opened.files.check()  # before a lock is created in the folder of another run
     with write_lock(run.folder):
         run.opened.files.check()
         if not run.is_up_to_date(last_number(run.folder)):

@@ -16,7 +16,7 @@ from nodepiece.inference.graph_updates import StoredState
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.tokenizer.changing_graph import ChangingGraph, with_nodes, without
 from nodepiece.tokenizer.context import relation_sets
-from nodepiece.tokenizer.token_rows import latest
+from nodepiece.tokenizer.token_rows import keep_latest
 from nodepiece.tokenizer.tokens import TokenTable
 
 
@@ -61,8 +61,8 @@ class UpdatedGraph:
         )
         anchors, distances, relations = base.anchors, base.distances, base.relations
         if self.state.batches:
-            rows = latest([batch.tokens for batch in self.state.batches])
-            _, anchors, distances, relations = rows.put_over(
+            rows = keep_latest([batch.tokens for batch in self.state.batches])
+            _, anchors, distances, relations = rows.replace_in(
                 anchors, distances, relations, graph.num_nodes
             )
         sets = relation_sets(adjacency)

@@ -1,1 +1,1 @@
-"""What is known of vocabularies and runs, as tables and figures."""
+"""Figures of vocabularies and runs."""

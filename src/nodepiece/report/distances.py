@@ -1,4 +1,4 @@
-"""The figure of how far nodes are from their anchors."""
+"""A figure of the distances between nodes and their anchors."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 """Ranking of a dataset's facts with a model, by the settings of an experiment.
 
-Several processes share the facts out and put the ranks together; each has all node vectors.
+Several processes divide the facts among them and collect the ranks; each has all node vectors.
 """
 
 from functools import cached_property
@@ -21,7 +21,7 @@ from nodepiece.settings import Experiment
 from nodepiece.training.distribution import Processes, current_processes
 from nodepiece.training.loop import Metrics
 
-VECTORS_PER_CANDIDATE = 6  # that scoring holds at a time: gathered, and what a decoder makes of it
+VECTORS_PER_CANDIDATE = 6  # in memory at a time: the gathered one, and intermediate results
 
 
 class LinkEvaluator:
@@ -39,7 +39,7 @@ class LinkEvaluator:
 
     @cached_property
     def known(self) -> KnownAnswers:
-        """What is left out of the ranking among all."""
+        """The known answers, which ranking among all nodes leaves out."""
         known, graph = self.dataset.all_triples(), self.dataset.train
         if not self.ranks_relations:
             return known_tails(known, graph.num_nodes, graph.num_relations)
@@ -79,13 +79,13 @@ class LinkEvaluator:
         return report_links(ranks)
 
     def _report(
-        self, model: LinkModel, split: str, most: int, progress: Progress | None
+        self, model: LinkModel, split: str, max_facts: int, progress: Progress | None
     ) -> RankingReport:
-        """`most` facts of a split, the first ones; 0: all."""
-        facts = self.dataset.part(split)[: most or None]
+        """The report on the first `max_facts` facts of a split; 0: on all."""
+        facts = self.dataset.part(split)[: max_facts or None]
         processes = current_processes()
         if len(facts) < processes.count:
-            processes = Processes()  # too few to share out: everyone ranks them all
+            processes = Processes()  # too few to divide: every process ranks them all
         model.eval()
         with torch.no_grad():
             vectors = model.node_vectors()

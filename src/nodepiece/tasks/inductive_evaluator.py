@@ -1,4 +1,4 @@
-"""Facts of the inference graph ranked: among nodes drawn at random, and among all nodes."""
+"""Ranking of facts of the inference graph, among randomly drawn nodes and among all nodes."""
 
 from functools import cached_property
 
@@ -29,7 +29,7 @@ ALL_NODES = "all nodes"  # the part of a report that is a full ranking
 
 
 class InductiveEvaluator:
-    """Ranks facts of one graph, which may be any over the relations of the model."""
+    """Ranks facts of one graph, which may be any graph with the relations of the model."""
 
     def __init__(self, experiment: Experiment, dataset: Dataset, num_known: int) -> None:
         self.experiment, self.settings = experiment, experiment.evaluation
@@ -44,7 +44,7 @@ class InductiveEvaluator:
 
     @property
     def memory_budget(self) -> int:
-        """Bytes for scores. Walks take as much for an edge as a score does for a node."""
+        """Bytes for scores; walks need as much for an edge as a score for a node."""
         graph = self.dataset.train
         share = graph.num_nodes / (graph.num_nodes + 2 * graph.num_triples)
         return int(share * self.settings.memory_budget)
@@ -56,13 +56,13 @@ class InductiveEvaluator:
         return tokenize_by_relations(self.dataset.train, settings, self.num_known, rng=rng)
 
     def view(self, model: InductiveModel) -> GraphView:
-        """Made once, and again when the model changes its device."""
+        """The graph on the device of the model; made again when the model changes its device."""
         if self._view is None or self._view.edges.device != model.tables.relations.device:
             self._view = model.view(self.dataset.train, self.table)
         return self._view
 
     def scorer(self, model: InductiveModel) -> ScoreAll:
-        """Scores of all nodes; relations by the ids of the graph."""
+        """A function that scores all nodes; relations have the ids of the graph."""
         graph = model.encode(self.view(model))
         num_relations = self.dataset.train.num_relations
         rows = [graph.view.relation_row(r, num_relations) for r in range(2 * num_relations)]
@@ -74,7 +74,7 @@ class InductiveEvaluator:
         return score
 
     def validate(self, model: InductiveModel) -> Scores:
-        """Among drawn nodes alone."""
+        """The metrics among drawn nodes."""
         model.eval()
         with torch.no_grad():
             device = model.tables.relations.device
@@ -87,7 +87,7 @@ class InductiveEvaluator:
             return self.evaluate(self.scorer(model), split, model.tables.relations.device, progress)
 
     def evaluate_pagerank(self, split: str) -> Report:
-        """The baseline, in the same form."""
+        """The report of the baseline, personalized PageRank."""
         return self.evaluate(walk_over(self.dataset.train).score_tails, split, torch.device("cpu"))
 
     def evaluate_popularity(self, split: str) -> Report:
@@ -102,7 +102,7 @@ class InductiveEvaluator:
         device: torch.device,
         progress: Progress | None = None,
     ) -> Report:
-        """Mean and spread over draws, and the ranking among all nodes beside them."""
+        """A report with mean and standard deviation over draws, and the ranking among all nodes."""
         draws, among_all = self.rank(score_tails, split, self.settings.test_facts, device, progress)
         drawn = report_sampled(draws)
         full = report_links(among_all).named(self.dataset.names.relation)
@@ -112,15 +112,18 @@ class InductiveEvaluator:
         self,
         score_tails: ScoreAll,
         split: str,
-        most: int,
+        max_facts: int,
         device: torch.device,
         progress: Progress | None = None,
     ) -> tuple[list[LinkRanks], LinkRanks]:
-        """The first `most` facts of a split, 0 for all: in each draw, and among all nodes."""
+        """The ranks of the first `max_facts` facts (0: all) in each draw, and among all nodes."""
         facts, negatives = self.dataset.part(split), self.negatives(split)
-        if most:
+        if max_facts:
             of_sides = np.split(negatives, 2)
-            facts, negatives = facts[:most], np.concatenate([side[:most] for side in of_sides])
+            facts, negatives = (
+                facts[:max_facts],
+                np.concatenate([side[:max_facts] for side in of_sides]),
+            )
         return rank_among_sampled(
             score_tails,
             facts,

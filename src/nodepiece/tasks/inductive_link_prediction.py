@@ -1,6 +1,6 @@
 """Inductive link prediction (section 4.2): train on one graph, evaluate on another.
 
-The graphs share their relations and nothing else, so nodes are written with relations alone.
+The graphs have only relations in common, so nodes are tokenized by relations alone.
 """
 
 from collections.abc import Callable
@@ -40,12 +40,12 @@ from nodepiece.training.settings import RANK_METRICS
 from nodepiece.training.trainer import Trainer
 
 INFERENCE = "inference"  # the folder of the other graph inside a run
-BASELINE_WORK = 2 * 10**9  # queries times edges: some minutes of walking, unasked
+BASELINE_WORK = 2 * 10**9  # queries times edges: the baseline takes some minutes at most
 
 
 @dataclass(frozen=True, eq=False)
 class InductiveLinkPrediction:
-    """An experiment and two graphs."""
+    """The task: an experiment and two graphs."""
 
     experiment: Experiment
     dataset: InductiveDataset
@@ -101,12 +101,12 @@ class InductiveLinkPrediction:
             )
 
     def _check_batches(self) -> None:
-        """A batch that is the whole graph would leave nothing of it to learn from."""
+        """Refuse a batch that hides all facts of the graph."""
         training, num_facts = self.experiment.training, self.graph.num_triples
         if training.hide_targets and training.batch_size >= 2 * num_facts:
             raise InputError(
                 f"a batch of {training.batch_size} hides all {num_facts} facts of "
-                f"{self.dataset.training.name}, to be asked for them; set training.batch_size = "
+                f"{self.dataset.training.name}; set training.batch_size = "
                 f"{max(1, num_facts // 4)} or less"
             )
 
@@ -176,9 +176,9 @@ class InductiveLinkPrediction:
         return self.evaluator.evaluate_popularity(split)
 
     def remarks(self) -> dict[str, Any]:
-        """Among them what personalized PageRank makes of the same test facts and draws.
+        """Numbers of facts, and the metrics of personalized PageRank on the same facts and draws.
 
-        On a large graph that takes longer than all else, and is left to `evaluate_baseline`.
+        On a large graph PageRank would take longest; there it is left to `evaluate_baseline`.
         """
         work = 2 * len(self.inference.test) * 2 * self.inference.train.num_triples
         baseline = self.evaluator.evaluate_pagerank("test") if 0 < work <= BASELINE_WORK else None
@@ -190,12 +190,12 @@ class InductiveLinkPrediction:
 
     @property
     def inference(self) -> Dataset:
-        """The graph to evaluate on, and its queries."""
+        """The inference graph and its queries."""
         return self.dataset.inference
 
 
 def tokens_of(graph: KnowledgeGraph, experiment: Experiment) -> TokenTable:
-    """The tokens of a graph over the relations of training; the seed decides them."""
+    """The tokens of a graph with the relations of training, for the seed of the experiment."""
     rng = np.random.default_rng(experiment.seed)
     return tokenize_by_relations(graph, experiment.tokenizer, graph.num_relations, rng=rng)
 
@@ -210,7 +210,7 @@ def check_settings(experiment: Experiment) -> None:
         ),
         (
             not experiment.encoder.has_pieces,
-            'a vector for every node is of no use on another graph; set encoder.kind = "mlp"',
+            'a vector for every node cannot be used on another graph; set encoder.kind = "mlp"',
         ),
         (
             graph.layers > 0 and graph.kind != "compgcn",

@@ -27,7 +27,7 @@ from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import read_facts, write_facts
 from nodepiece.tasks.task import RANKING, TaskRecord
-from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tasks.tokens import build_node_embedding, refresh_tokens
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.links import link_trainer
 from nodepiece.training.loop import Metrics
@@ -37,7 +37,7 @@ from nodepiece.training.trainer import Trainer
 
 @dataclass(frozen=True, eq=False)
 class LinkPrediction:
-    """The task of both names; `experiment.task` says which."""
+    """The task of either name: `experiment.task` is "link-prediction" or "relation-prediction"."""
 
     experiment: Experiment
     dataset: Dataset
@@ -50,7 +50,7 @@ class LinkPrediction:
     @classmethod
     def read(cls, experiment: Experiment, folder: Path) -> Self:
         dataset = read_facts(folder)
-        if experiment.evaluation.candidates == "given":  # large, and not kept in the folder
+        if experiment.evaluation.candidates == "given":  # large, so not in the run folder
             negatives = partial(open_negatives, experiment.dataset, num_nodes=dataset.num_nodes)
             dataset = replace(dataset, negatives=negatives)
         return cls(experiment, dataset)
@@ -71,7 +71,7 @@ class LinkPrediction:
         check_layers(self.experiment)
         check_hiding(self.experiment)
         check_choice(self.experiment, self.dataset.name, len(self.dataset.valid))
-        _ = self.evaluator  # refuses candidates that the dataset does not have
+        _ = self.evaluator  # refuses given candidates if the dataset has none
 
     def write(self, folder: Path) -> None:
         write_facts(self.dataset, folder)
@@ -82,7 +82,7 @@ class LinkPrediction:
     def build_model(self, table: TokenTable) -> LinkModel:
         generator = torch.Generator().manual_seed(self.experiment.seed)
         return LinkModel(
-            build_nodes(self.experiment, table, generator=generator),
+            build_node_embedding(self.experiment, table, generator=generator),
             torch.tensor(with_inverses(self.graph)),
             2 * self.graph.num_relations,
             self.experiment.decoder,
@@ -137,12 +137,12 @@ class LinkPrediction:
 
 def describe_dataset(dataset: Dataset) -> str:
     """Sizes, what was left out, and how the file was read, in one line."""
-    sizes = [f"{dataset.train.num_triples:,} facts to learn from"]
+    sizes = [f"{dataset.train.num_triples:,} facts for train"]
     sizes += [f"{len(dataset.part(part)):,} for {part}" for part in ("valid", "test")]
     left_out = [
         f"{number:,} {why}"
         for number, why in (
-            (sum(dataset.num_unseen.values()), "that name what training lacks are left out"),
+            (sum(dataset.num_unseen.values()), "with names that training lacks are left out"),
             (dataset.num_repeated, "stated twice are kept once"),
             (dataset.num_literals, "whose object is a literal are left out"),
         )

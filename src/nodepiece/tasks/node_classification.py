@@ -1,6 +1,6 @@
-"""Node classification (section 4.3): which classes nodes have, learned from a share of them.
+"""Node classification (section 4.3): predict the classes of unlabelled nodes.
 
-The graph is seen whole; the labels of the training nodes, or of a random share of them, are known.
+The whole graph is known, and the labels of the training nodes, or of a random share of them.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.label_folder import read_label_folder, write_label_folder
 from nodepiece.tasks.run_folder import read_facts, write_facts
 from nodepiece.tasks.task import TaskRecord, fields_of
-from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tasks.tokens import build_node_embedding, refresh_tokens
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.classes import class_trainer
 from nodepiece.training.loop import Metrics
@@ -34,7 +34,7 @@ from nodepiece.training.trainer import Trainer
 
 @dataclass(frozen=True, eq=False)
 class NodeClassification:
-    """An experiment and a labelled graph; of its training labels those that are learned from."""
+    """The task: an experiment and a labelled graph with the training labels that are used."""
 
     experiment: Experiment
     dataset: LabelledGraph
@@ -108,7 +108,7 @@ class NodeClassification:
         experiment = self.experiment
         generator = torch.Generator().manual_seed(experiment.seed)
         return ClassModel(
-            build_nodes(experiment, table, generator=generator),
+            build_node_embedding(experiment, table, generator=generator),
             torch.tensor(with_inverses(self.graph)),
             2 * self.graph.num_relations,
             self.class_frequency(),
@@ -136,7 +136,7 @@ class NodeClassification:
         refresh_tokens(model.nodes, self.experiment, table, epoch, generator=generator)
 
     def validate(self, model: ClassModel) -> Metrics:
-        """Of the validation nodes and, to see the gap, of as many training nodes: train_..."""
+        """Metrics of the validation nodes and, as train_..., of as many training nodes."""
         valid, train = self.dataset.labels["valid"], self.dataset.labels["train"]
         some = np.arange(min(len(train.nodes), len(valid.nodes)), dtype=np.int32)
         found, seen = self.reports(model, valid, train.only(some))
@@ -144,7 +144,7 @@ class NodeClassification:
         return {**found.scores(), **gap}
 
     def after_training(self, model: ClassModel, *, log: Callable[[str], None]) -> dict[str, Any]:
-        return {}  # nothing is chosen
+        return {}  # there is nothing to choose
 
     def evaluate(
         self, model: ClassModel, split: str, *, progress: Progress | None = None
@@ -158,7 +158,7 @@ class NodeClassification:
         return report.named(self.dataset.classes)
 
     def reports(self, model: ClassModel, *parts: NodeLabels) -> list[ClassificationReport]:
-        """Some sets of labels, by node vectors that are computed once."""
+        """A report for each set of labels; node vectors are computed once."""
         model.eval()
         with torch.no_grad():
             vectors = model.node_vectors()
@@ -178,7 +178,7 @@ class NodeClassification:
         return None  # there is nothing to rank
 
     def remarks(self) -> dict[str, Any]:
-        """How many labels were trained and evaluated on."""
+        """The numbers of labelled nodes and labels of each split."""
         labels, train = self.dataset.labels, self.dataset.labels["train"]
         return {
             "label_share": self.experiment.classifier.label_share,

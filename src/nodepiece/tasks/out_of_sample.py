@@ -1,8 +1,8 @@
-"""Out-of-sample link prediction (section 4.4): facts of nodes that arrive after training.
+"""Out-of-sample link prediction (section 4.4): facts of nodes that are added after training.
 
 With pieces, an unseen node is tokenized like any other. The baseline, oDistMult-ERAvg, has a vector
-for every seen node and takes an average over the neighbours for an unseen one; it is what
-`encoder.kind = "lookup"` means here.
+for every seen node, and the average over its neighbours for an unseen one; in this task
+`encoder.kind = "lookup"` selects it.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from nodepiece.tasks.out_of_sample_evaluator import OutOfSampleEvaluator
 from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import damaged, read_facts, write_facts
 from nodepiece.tasks.task import RANKING, TaskRecord, fields_of
-from nodepiece.tasks.tokens import build_nodes, refresh_tokens
+from nodepiece.tasks.tokens import build_node_embedding, refresh_tokens
 from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
 from nodepiece.training.batches import Batches
 from nodepiece.training.links import fact_batches, link_trainer, query_batches
@@ -47,7 +47,7 @@ COLUMNS = ("offsets", "relations", "neighbours")
 
 
 class OutOfSampleModel(LinkModel):
-    """A link model that has the tokens of its own nodes at hand, to make those of others."""
+    """A link model with the tokens of its nodes, from which those of unseen nodes are made."""
 
     table: TokenTable
     edge_mask: Tensor | None  # (num_edges,) 0 for edges hidden from the paths of an epoch
@@ -55,7 +55,7 @@ class OutOfSampleModel(LinkModel):
 
 @dataclass(frozen=True, eq=False)
 class OutOfSample:
-    """The task; its graph is what is seen."""
+    """The task: an experiment, the graph of seen nodes, and the edges of unseen nodes."""
 
     experiment: Experiment
     name: str
@@ -79,7 +79,7 @@ class OutOfSample:
 
     @property
     def dataset(self) -> Dataset:
-        """What is known of seen nodes."""
+        """The facts of seen nodes."""
         return Dataset(self.name, self.graph, NO_FACTS, NO_FACTS, {})
 
     @cached_property
@@ -88,11 +88,11 @@ class OutOfSample:
 
     def describe(self) -> str:
         parts = [f"{self.name}: {self.graph.num_nodes:,} nodes"]
-        parts.append(f"{self.graph.num_triples:,} facts to learn from")
+        parts.append(f"{self.graph.num_triples:,} facts for train")
         for split, edges in self.unseen.items():
             parts.append(f"{edges.num_edges:,} of {edges.num_unseen:,} unseen nodes for {split}")
         if num_dropped := sum(edges.num_dropped for edges in self.unseen.values()):
-            parts.append(f"{num_dropped:,} facts of unseen nodes lead to nothing seen, left out")
+            parts.append(f"{num_dropped:,} facts of unseen nodes without a seen node are left out")
         return ", ".join(parts) + (f"; read as {self.layout}" if self.layout else "")
 
     def check(self) -> None:
@@ -123,7 +123,7 @@ class OutOfSample:
     def build_model(self, table: TokenTable) -> OutOfSampleModel:
         generator = torch.Generator().manual_seed(self.experiment.seed)
         model = OutOfSampleModel(
-            build_nodes(self.experiment, table, generator=generator),
+            build_node_embedding(self.experiment, table, generator=generator),
             torch.tensor(with_inverses(self.graph)),
             2 * self.graph.num_relations,
             self.experiment.decoder,
@@ -163,7 +163,7 @@ class OutOfSample:
 
     @cached_property
     def chosen(self) -> ChosenBatches[Any]:
-        """The facts that are hidden from the tokens of an epoch, and learned from."""
+        """Batches of the facts that are hidden from the tokens of an epoch, and predicted."""
         training, sampled = self.experiment.training, self.experiment.sampled
         one_vs_all = self.experiment.one_vs_all
         num_relations, batch_size = 2 * self.graph.num_relations, training.batch_size
@@ -184,10 +184,10 @@ class OutOfSample:
             refresh_tokens(model.nodes, self.experiment, table, epoch, generator=generator)
 
     def hide_facts(self, model: OutOfSampleModel, table: TokenTable, epoch: int) -> None:
-        """Tokenize the graph without a share of its facts, and learn from just these.
+        """Tokenize the graph without a share of its facts, which are the batches of the epoch.
 
-        So a fact is never among what its nodes are known by, as it is when they are unseen; nor
-        do walks go along it. What they go along is written to where a recorded step finds it.
+        So the tokens of a node never contain the predicted fact, as for unseen nodes, and walks do
+        not follow it. The edge mask of walks is written in place, where a captured step reads it.
         """
         device = model.relation_vectors().device
         graph, rng = self.graph, np.random.default_rng([self.experiment.seed, epoch])
@@ -266,7 +266,7 @@ def check_settings(experiment: Experiment) -> None:
         ),
         (
             is_lookup and experiment.decoder.kind != "distmult",
-            "the average of neighbours is made for DistMult; set decoder.kind = distmult",
+            "the average of neighbours is defined for DistMult; set decoder.kind = distmult",
         ),
         *(
             (

@@ -1,7 +1,7 @@
-"""How well nodes that training has not seen are known by their facts.
+"""Ranking for out-of-sample nodes.
 
-Each fact of an unseen node is left out in turn; the node is then known by its other facts, and
-its neighbour in the fact is ranked among all seen nodes, without those that other facts name.
+Each fact of an unseen node is left out in turn; the node is described by its other facts, and its
+neighbour in the left-out fact is ranked among all seen nodes, without other known answers.
 """
 
 from typing import cast
@@ -25,7 +25,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tokenizer.new_nodes import tokens_of_new
 from nodepiece.tokenizer.token_rows import TokenRows
-from nodepiece.tokenizer.tokens import TokenTable, held_anchors
+from nodepiece.tokenizer.tokens import TokenTable, stored_anchors
 from nodepiece.training.loop import Metrics
 
 
@@ -54,24 +54,24 @@ class OutOfSampleEvaluator:
         ranks = count_tails(self.graph).rank(queries, known)
         return report_queries(ranks, queries[:, 1], self.graph.num_relations)
 
-    def _queries(self, split: str, most: int) -> tuple[IntArray, KnownAnswers]:
-        """The first `most` edges of unseen nodes, 0 for all; and the known answers of all."""
+    def _queries(self, split: str, max_facts: int) -> tuple[IntArray, KnownAnswers]:
+        """The first `max_facts` edges of unseen nodes, 0 for all; and the known answers of all."""
         edges, graph = self.unseen[split], self.graph
         queries = np.stack([edges.owners, edges.relations, edges.neighbours], axis=1)
         known = known_tails_of(queries, graph.num_nodes, graph.num_relations)
-        return queries[: most or None], known
+        return queries[: max_facts or None], known
 
     def _report(
         self,
         model: LinkModel,
         table: TokenTable,
         split: str,
-        most: int,
+        max_facts: int,
         progress: Progress | None,
     ) -> RankingReport:
-        """`most` facts of a split, the first ones; 0: all."""
+        """The report on the first `max_facts` facts of a split; 0: on all."""
         edges, graph = self.unseen[split], self.graph
-        queries, known = self._queries(split, most)
+        queries, known = self._queries(split, max_facts)
         model.eval()
         with torch.no_grad():
             seen, heads = model.node_vectors(), self._heads(model, table, split)
@@ -92,7 +92,7 @@ class OutOfSampleEvaluator:
         return report_queries(ranks, queries[:, 1], graph.num_relations)
 
     def _heads(self, model: LinkModel, table: TokenTable, split: str) -> Tensor:
-        """(num_edges, dim): the node of every edge, known by its other edges."""
+        """The vector of the node of every edge, described by its other edges: (num_edges, dim)."""
         edges = self.unseen[split]
         if not model.nodes.has_pieces:
             relations = model.relation_vectors()
@@ -117,10 +117,10 @@ class OutOfSampleEvaluator:
     ) -> Tensor:
         """The scores with those of paths from the nodes of some edges: (num_queries, num_nodes).
 
-        Each query has a graph of its own: the seen nodes, its new one, and the edges between,
-        both ways, less the one asked for.
+        The graph of a query has the seen nodes, its unseen node, and the edges between them, both
+        ways, without the predicted one.
         """
-        new = self.graph.num_nodes  # the same id for all, as no query sees another's
+        new = self.graph.num_nodes  # the same id in every query, as these graphs are separate
 
         def path_graph() -> PathGraph:
             columns = edges_without_one(
@@ -139,7 +139,7 @@ class OutOfSampleEvaluator:
         return scores
 
     def _edge_index_with_new_node(self, model: LinkModel) -> EdgeIndex:
-        """The edges of seen nodes, among which there is one node more, without any."""
+        """The edges of seen nodes, in a graph with one more node, which has no edges."""
         edges = cast(Tensor, model.edges)
         if self._edge_index is None or self._edge_index.target.rows.device != edges.device:
             self._edge_index = EdgeIndex(edges, self.graph.num_nodes + 1, model.num_relations)
@@ -149,9 +149,9 @@ class OutOfSampleEvaluator:
 def edges_without_one(
     edges: UnseenEdges, query_rows: LongArray, new: int, num_relations: int
 ) -> tuple[LongArray, LongArray, LongArray, LongArray]:
-    """The other edges of the nodes of some edges: query, head, relation, tail; and inverses.
+    """The other edges of the nodes of some edges, and inverses: query, head, relation, tail.
 
-    asked: (num_queries,) places in `edges`, a query each; `new` is the id that unseen nodes get.
+    asked: (num_queries,) the position in `edges` of each query; new: the id of its unseen node.
     """
     owners = edges.owners[query_rows]
     first, count = edges.offsets[owners], edges.offsets[owners + 1] - edges.offsets[owners]
@@ -170,11 +170,11 @@ def edges_without_one(
 
 
 def rows_without_one(table: TokenTable, graph: KnowledgeGraph, edges: UnseenEdges) -> TokenRows:
-    """The tokens of the node of every edge, by its other edges: (num_edges,) rows."""
+    """The tokens of the node of every edge, from its other edges: (num_edges,) rows."""
     owners = edges.owners
     return tokens_of_new(
         table,
-        held_anchors(table, build_adjacency(graph)),
+        stored_anchors(table, build_adjacency(graph)),
         (graph.num_nodes + owners).astype(np.int32),
         edges.offsets[owners],
         edges.offsets[owners + 1],

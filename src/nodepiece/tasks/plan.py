@@ -1,9 +1,9 @@
-"""What an experiment will take, before it is run: parameters and memory.
+"""Estimates of parameters and memory of an experiment, before it is run.
 
-Parameters are those of the model that the task builds, on its graph and its tokens; no weight is
-allocated for it. Memory is added up from the arrays of link prediction that exist at the same time.
-Not counted: what graph layers and walks hold during a step, and the program and its libraries,
-some 0.4 GB on the host and as much again on a GPU.
+Parameters are those of the model that the task builds for its graph and tokens, without allocating
+weights. Memory is the sum of the arrays of link prediction that exist at the same time. Not
+counted: activations of graph layers and walks, and the program with its libraries, about 0.4 GB on
+the host and as much on a GPU.
 """
 
 from dataclasses import dataclass, replace
@@ -22,32 +22,32 @@ from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.out_of_sample import check_settings as check_out_of_sample
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.task import Task
-from nodepiece.tasks.tokens import settings_of, tokenize_for
+from nodepiece.tasks.tokens import tokenize_for, tokenizer_settings_of
 from nodepiece.tokenizer.context import RelationSets
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
-BYTES_PER_PARAMETER = 16  # the number, its gradient, and the two means that Adam keeps
+BYTES_PER_PARAMETER = 16  # the weight, its gradient, and the two moments of Adam
 BYTES_PER_FACT = 28  # head, relation and tail; an edge at each end
-TOKENIZER_ROOM = 1.8  # times the token table: what the search holds besides
-LIKELY_DISTANCE = 10  # hops to the farthest anchor, where there is no graph to measure them in
+TOKENIZER_ROOM = 1.8  # memory of the search, as a multiple of the token table
+LIKELY_DISTANCE = 10  # hops to the farthest anchor, if there is no graph to measure
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What memory and time depend on."""
+    """The sizes of a graph that memory and time depend on."""
 
     num_nodes: int
-    num_facts: int  # to learn from
+    num_facts: int  # of training
     num_relations: int  # without inverses
     num_test_facts: int = 0
-    num_queries: int | None = None  # pairs of head and relation, inverses too; None: unknown
+    num_queries: int | None = None  # distinct (head, relation) pairs, with inverses; None: unknown
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """What a plan is made for: a task, its tokens and its sizes."""
+class PlanInput:
+    """The input of a plan: a task, its tokens and its sizes."""
 
     task: Task[Any]
     table: TokenTable
@@ -60,26 +60,26 @@ class Subject:
 
 
 def is_link_task(experiment: Experiment) -> bool:
-    """Whether its task is link prediction on one graph, whose costs follow from sizes alone."""
+    """Whether the task is link prediction on one graph, whose costs depend on sizes only."""
     return issubclass(task_record(experiment).task, LinkPrediction)
 
 
-def read_subject(task: Task[Any]) -> Subject:
-    """An opened task, tokenized as it will be for training."""
-    return Subject(task, tokenize_for(task.experiment, task.graph), sizes_of(task), is_real=True)
+def input_from_task(task: Task[Any]) -> PlanInput:
+    """The input of an opened task, tokenized as for training."""
+    return PlanInput(task, tokenize_for(task.experiment, task.graph), sizes_of(task), is_real=True)
 
 
-def assumed_subject(experiment: Experiment, sizes: Sizes) -> Subject:
-    """Link prediction on a graph whose sizes are known and whose facts are not."""
-    # No parameter depends on the number of nodes, but for those of a vector for every node.
+def input_from_sizes(experiment: Experiment, sizes: Sizes) -> PlanInput:
+    """The input of link prediction on a graph of which only the sizes are known."""
+    # With pieces, no parameter depends on the number of nodes.
     num_rows = 1 if experiment.encoder.has_pieces else sizes.num_nodes
-    table = table_of(experiment, sizes, num_rows, rng=np.random.default_rng(0))
+    table = random_tokens(experiment, sizes, num_rows, rng=np.random.default_rng(0))
     graph = KnowledgeGraph(np.empty((0, 3), np.int32), sizes.num_nodes, sizes.num_relations)
-    return Subject(task_on(experiment, graph), table, sizes, is_real=False)
+    return PlanInput(link_prediction_on(experiment, graph), table, sizes, is_real=False)
 
 
-def task_on(experiment: Experiment, graph: KnowledgeGraph) -> LinkPrediction:
-    """Link prediction on this graph, with no facts to validate and test."""
+def link_prediction_on(experiment: Experiment, graph: KnowledgeGraph) -> LinkPrediction:
+    """Link prediction on a graph, without facts for validation and test."""
     none = np.empty((0, 3), np.int32)
     return LinkPrediction(experiment, Dataset(experiment.dataset, graph, none, none, {}))
 
@@ -100,13 +100,13 @@ def sizes_of(task: Task[Any]) -> Sizes:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one model takes; memory in bytes."""
+    """Parameters and memory of one model; memory in bytes."""
 
     kind: str  # in words
     parameters: int
     weights: int
     token_table: int
-    tokenizing: int  # on the host, at its peak
+    tokenizing: int  # on the host, peak
     training: int  # on the device: weights and optimizer, token table, facts, a step
     evaluating: int  # on the device: weights, token table, vectors of all nodes, scores
 
@@ -114,15 +114,15 @@ class Plan:
         return dict(vars(self))
 
 
-def plan(subject: Subject) -> Plan:
-    """For the model of an experiment on its graph."""
-    experiment, sizes = subject.experiment, subject.sizes
-    parameters = count_parameters(subject)
-    table = sizes.num_nodes * row_bytes(settings_of(experiment))
+def plan(inputs: PlanInput) -> Plan:
+    """The plan of the model of an experiment on its graph."""
+    experiment, sizes = inputs.experiment, inputs.sizes
+    parameters = count_parameters(inputs)
+    table = sizes.num_nodes * row_bytes(tokenizer_settings_of(experiment))
     weights, edges = 4 * parameters, edge_bytes(experiment) * sizes.num_facts
     trained = BYTES_PER_PARAMETER * parameters
     if experiment.training.validate_every:
-        trained += weights  # the best so far
+        trained += weights  # a copy of the best ones so far
     vectors = 4 * sizes.num_nodes * experiment.encoder.dim
     is_shallow = not experiment.encoder.has_pieces
     return Plan(
@@ -136,10 +136,10 @@ def plan(subject: Subject) -> Plan:
     )
 
 
-def shallow(subject: Subject) -> Subject | None:
-    """The subject with a vector of the same size for every node; None where a task has no such."""
-    lookup = EncoderSettings(kind="lookup", dim=subject.experiment.encoder.dim)
-    experiment = replace(subject.experiment, encoder=lookup)
+def with_lookup(inputs: PlanInput) -> PlanInput | None:
+    """The input with a vector of the same size for every node; None: the task has no such model."""
+    lookup = EncoderSettings(kind="lookup", dim=inputs.experiment.encoder.dim)
+    experiment = replace(inputs.experiment, encoder=lookup)
     if experiment.task == "inductive-link-prediction":
         return None
     if experiment.task == "out-of-sample":
@@ -147,27 +147,27 @@ def shallow(subject: Subject) -> Subject | None:
             check_out_of_sample(experiment)
         except InputError:
             return None
-    if not subject.is_real:
-        return assumed_subject(experiment, subject.sizes)
-    return read_subject(replace(cast(Any, subject.task), experiment=experiment))
+    if not inputs.is_real:
+        return input_from_sizes(experiment, inputs.sizes)
+    return input_from_task(replace(cast(Any, inputs.task), experiment=experiment))
 
 
 def row_bytes(settings: TokenizerSettings) -> int:
-    """Of the token table: anchors, distances, relations."""
+    """The bytes of a row of the token table: anchors, distances, relations."""
     return 6 * settings.anchors_per_node + 4 * settings.relations_per_node
 
 
-def count_parameters(subject: Subject) -> int:
-    """Those of the model that the task builds; exact where its graph has been read."""
+def count_parameters(inputs: PlanInput) -> int:
+    """The number of parameters of the model that the task builds; exact if its graph was read."""
     with torch.device("meta"):  # shapes without memory
-        return num_parameters(subject.task.build_model(subject.table))
+        return num_parameters(inputs.task.build_model(inputs.table))
 
 
-def table_of(
+def random_tokens(
     experiment: Experiment, sizes: Sizes, num_nodes: int, *, rng: np.random.Generator
 ) -> TokenTable:
-    """Tokens at random, as many as the graph would have for so many nodes."""
-    settings = settings_of(experiment)
+    """A random token table for some nodes, with the vocabulary size of the whole graph."""
+    settings = tokenizer_settings_of(experiment)
     num_anchors = settings.anchors_in(sizes.num_nodes)
     num_relations, k = 2 * sizes.num_relations, settings.anchors_per_node
     vocabulary = Vocabulary(
@@ -193,12 +193,12 @@ def table_of(
 
 
 def edge_bytes(experiment: Experiment) -> int:
-    """Of a fact and its inverse in training, with their weights where they have some."""
+    """The bytes of a fact and its inverse in training, with sample weights if there are any."""
     return 24 + 8 * experiment.sampled.subsampling
 
 
 def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
-    """What a step holds besides: vectors of its nodes on their way, scores, gradients of both."""
+    """The bytes of activations of a step: vectors of its nodes, scores, gradients of both."""
     training, sampled, encoder = experiment.training, experiment.sampled, experiment.encoder
     num_nodes = nodes_in_step(experiment, sizes)
     if training.is_one_vs_all:
@@ -220,7 +220,7 @@ def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
 
 
 def nodes_in_step(experiment: Experiment, sizes: Sizes) -> int:
-    """How many nodes a step encodes."""
+    """The number of nodes that a step encodes."""
     training, sampled = experiment.training, experiment.sampled
     if training.is_one_vs_all:
         return sizes.num_nodes

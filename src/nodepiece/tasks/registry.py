@@ -1,4 +1,4 @@
-"""The registry of tasks: a record for each; commands, runs, checks and documents follow from it."""
+"""The registry of tasks: commands, runs, checks and pages are made from these records."""
 
 from typing import Any
 

@@ -1,11 +1,11 @@
-"""A run on disk: self-contained, no pickle, every file whole or not there.
+"""A run on disk: self-contained, without pickle files, each file written atomically.
 
 RUN/config.toml           the experiment, every default written out
 RUN/vocabulary/           vocabulary, names and tokens (see tokenizer/storage.py)
-RUN/facts/                train.npy, valid.npy, test.npy: what is known, by ids
-RUN/inference/            of an inductive run: names and facts of the graph it is evaluated on
+RUN/facts/                train.npy, valid.npy, test.npy: the facts by ids
+RUN/inference/            of an inductive run: names and facts of the inference graph
 RUN/checkpoint.safetensors    to resume from; RUN/model.safetensors: the trained weights
-RUN/history.jsonl         a record an epoch; RUN/metrics.json: the result
+RUN/history.jsonl         a record for each epoch; RUN/metrics.json: the result
 """
 
 import hashlib
@@ -30,16 +30,16 @@ CHECKPOINT = "checkpoint.safetensors"
 MODEL = "model.safetensors"
 HISTORY = "history.jsonl"
 METRICS = "metrics.json"
-PENDING = ".pending"  # in a folder that is to replace another run, until it has
-LIVE_LOCK = "live/lock"  # held by who updates the run
+PENDING = ".pending"  # in a folder that will replace another run, until it has
+LIVE_LOCK = "live/lock"  # held by a process that updates the run
 
 
 def start_run(
     place: Path, experiment: Experiment, write: Callable[[Path], None], *, is_pending: bool
 ) -> None:
-    """Make a fresh run folder with the data that `write` puts there, for who holds its lock.
+    """Create a run folder with the data that `write` writes; an earlier folder is replaced.
 
-    `is_pending`: it will replace another run. What is there already is replaced.
+    The caller holds the lock. `is_pending`: the run will replace another one.
     """
     check_replaceable(place, CONFIG)
     with staged_folder(place.resolve()) as partial:
@@ -51,7 +51,7 @@ def start_run(
 
 
 def write_facts(dataset: Dataset, folder: Path) -> None:
-    """All of a dataset that a run needs: `read_facts` gives it back."""
+    """Write the parts of a dataset that a run needs; `read_facts` reads them."""
     save_names(dataset.names, folder / "names")
     (folder / "facts").mkdir()
     for split in SPLITS:
@@ -72,7 +72,7 @@ def read_config(folder: Path) -> Experiment:
 
 
 def read_facts(folder: Path) -> Dataset:
-    """The dataset that a run was trained on, without its files."""
+    """The dataset that a run was trained on, from the run folder."""
     names: Names = load_names(folder / "names")
     parts: dict[str, KnowledgeGraph] = {}
     for split in SPLITS:
@@ -87,12 +87,12 @@ def read_facts(folder: Path) -> Dataset:
 
 
 def hash_config(folder: Path) -> str:
-    """What ties trained weights to their settings."""
+    """SHA-256 of config.toml, which the weights store, so that they belong to their settings."""
     return hashlib.sha256((folder / CONFIG).read_bytes()).hexdigest()
 
 
 def damaged(path: Path, error: Exception) -> InputError:
-    """The error of a damaged file, with the reason and without the original advice."""
+    """The error for a damaged file: the reason of `error`, and what to do about it."""
     reason = str(error).partition("; ")[0]
     return InputError(f"{path} is damaged or of another run ({reason}); train this run again")
 
@@ -103,10 +103,10 @@ def write_history(folder: Path, history: Sequence[dict[str, Any]]) -> None:
 
 
 class HistoryFile:
-    """Appends a record an epoch to history.jsonl, for those who follow along.
+    """A callback that appends a record for each epoch to history.jsonl.
 
-    A run that is resumed may have left records of epochs that are now done again: the first
-    record comes with all before it.
+    The first record rewrites the file: an interrupted run may have left records of epochs after
+    its last checkpoint, which are repeated.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,8 +1,8 @@
 """Where a run is written until it is finished, and what it may replace.
 
-A run is trained in its own folder, RUN, where no work is lost by that. Otherwise it is trained in
-a hidden folder beside it, `.RUN.unfinished`, and takes the place of the earlier run in one step
-when it is finished; until then the earlier run answers as before, and remains if training fails.
+A run is trained in its folder, RUN, if this replaces no finished work. Otherwise it is trained in
+a hidden folder beside it, `.RUN.unfinished`, and replaces the earlier run in one step when it is
+finished; until then the earlier run can be used, and it remains if training fails.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ from nodepiece.tasks.run_folder import CHECKPOINT, CONFIG, LIVE_LOCK, MODEL, PEN
 
 @contextmanager
 def writing_run(folder: Path) -> Iterator[None]:
-    """Hold the lock of a run folder; who comes second is refused, and so is who meets an update."""
+    """Hold the lock of a run folder; refused while another process trains or updates the run."""
     with sole_writer(folder):
-        if is_locked(folder / LIVE_LOCK):  # updates look for the lock above after they have theirs
+        if is_locked(folder / LIVE_LOCK):  # an update checks the lock above after it has its own
             raise InputError(f"an update of {folder} is under way; try again when it is done")
         remove_remains(folder)
         try:
@@ -31,21 +31,21 @@ def writing_run(folder: Path) -> Iterator[None]:
 
 
 def check_place(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse to replace something else, or hours of work because a command was repeated."""
+    """Refuse to replace a folder that is not a run, and a run unless `resume` or `overwrite`."""
     check_replaceable(folder, CONFIG)
     if (resume or overwrite) or not (holds_work(folder) or is_pending(folder)):
         return
     raise InputError(
-        f"{folder} holds a run already; go on with it (--resume), replace it (--overwrite), "
-        "or choose another output"
+        f"{folder} holds a run already; continue it (--resume), replace it (--overwrite), or "
+        "choose another output"
     )
 
 
 def place_to_resume(folder: Path, experiment: Experiment, *, overwrite: bool) -> Path | None:
-    """Where an unfinished or finished run with these settings has its checkpoint, if anywhere.
+    """The folder with the checkpoint of a run with these settings; None if there is none.
 
-    One that is going to replace another comes first. Without `overwrite`, a run that cannot be gone
-    on with is refused.
+    A run that will replace another one comes first. Without `overwrite`, a run that cannot be
+    continued is refused.
     """
     pending = [unfinished_folder(folder)] if is_pending(folder) else []
     places = [place for place in (*pending, folder) if (place / CHECKPOINT).exists()]
@@ -59,7 +59,7 @@ def place_to_resume(folder: Path, experiment: Experiment, *, overwrite: bool) ->
         )
     if holds_work(folder) and not overwrite:
         raise InputError(
-            f"{folder} holds a run without a {CHECKPOINT} to go on from; replace it with "
+            f"{folder} holds a run without a {CHECKPOINT} to continue from; replace it with "
             "--overwrite instead of --resume, or choose another output"
         )
     return None
@@ -70,7 +70,7 @@ def place_to_start(folder: Path) -> Path:
 
 
 def finish_run(place: Path, folder: Path) -> None:
-    """Put a finished run where it belongs, in the place of an earlier one."""
+    """Move a finished run to its folder, where it replaces an earlier one."""
     if place != folder:
         check_replaceable(folder, CONFIG)
         put_in_place(place, folder.resolve())
@@ -78,10 +78,10 @@ def finish_run(place: Path, folder: Path) -> None:
 
 
 def remove_remains(folder: Path) -> None:
-    """Remove what nobody can go on with.
+    """Remove an unfinished folder that cannot be continued.
 
-    A folder that waits to replace another has a file PENDING; the earlier run, which changes places
-    with it, has none. So it is known after a kill at any time which of the two is the new one.
+    A folder that will replace another one has a file PENDING; the earlier run, which is exchanged
+    with it, has none. So after a kill at any time it is known which of the two is the new one.
     """
     if not is_pending(folder):
         rmtree(unfinished_folder(folder), ignore_errors=True)

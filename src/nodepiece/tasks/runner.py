@@ -1,4 +1,4 @@
-"""An experiment of any task from its data to a run folder: tokenize, train, evaluate, write."""
+"""The runner of an experiment of any task: tokenize, train, evaluate, write the run folder."""
 
 import platform
 from collections.abc import Callable
@@ -49,30 +49,30 @@ from nodepiece.training.checkpoint import (
     load_weights,
     save_tensors,
 )
-from nodepiece.training.distribution import current_processes, keep_to_own_threads
+from nodepiece.training.distribution import current_processes, limit_threads
 from nodepiece.training.loop import Callback, Stopping, fit
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How an experiment is run, as opposed to what it is."""
+    """How and where an experiment is run; the experiment itself is a separate record."""
 
     folder: Path
     device: torch.device
     resume: bool = False
-    overwrite: bool = False  # an earlier run in `folder`, when this one is finished
-    command: str = ""  # that gives this result again, for the record
+    overwrite: bool = False  # replace an earlier run in `folder` when this one is finished
+    command: str = ""  # the command that reproduces the result, for metrics.json
     callbacks: tuple[Callback, ...] = ()
     log: Callable[[str], None] = lambda sentence: None
     should_stop: Callable[[], bool] = lambda: False
 
 
 def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | None:
-    """Tokenize, train, evaluate and write the run folder; returns what metrics.json holds.
+    """Tokenize, train, evaluate and write the run folder; returns the contents of metrics.json.
 
-    Returns None if it was asked to stop before the end: the same call with `resume` goes on from
-    the checkpoint. An earlier run is replaced when this one is finished (`run_place.py`). Of
-    several processes, which must all see the folder, the first one writes.
+    Returns None if it was stopped before the end: the same call with `resume` continues from the
+    checkpoint. An earlier run is replaced when this one is finished (`run_place.py`). Of several
+    processes, which must share the file system, rank 0 writes.
     """
     stop_spinning()
     start_kernel_threads()
@@ -99,12 +99,12 @@ def train_and_evaluate(
     is_resumed: bool,
     tokenize_seconds: float,
 ) -> dict[str, Any] | None:
-    """From a run folder with tokens to the metrics in it; None where it was asked to stop."""
+    """Train and evaluate in a run folder with tokens; returns the metrics, None if stopped."""
     is_first = current_processes().is_first
     start = perf_counter()
     table = load_tokens(folder / "vocabulary", graph=task.graph)  # mapped: it may be large
     tokenize_seconds += perf_counter() - start
-    keep_to_own_threads()
+    limit_threads()
     model = task.build_model(table).to(options.device)
     options.log(f"{num_parameters(model):,} parameters")
     progress, stopping = train_model(task, model, table, folder, options, is_resumed=is_resumed)
@@ -146,7 +146,7 @@ def train_and_evaluate(
 
 
 def prepare_folder(task: Task[Model], options: RunOptions) -> tuple[Path, bool]:
-    """Where to train, a run folder with tokens in it, and whether a run is gone on with there."""
+    """The run folder to train in, with tokens, and whether a run is resumed there."""
     processes, place, is_resumed = current_processes(), options.folder, False
     if processes.is_first:
         place, is_resumed = start_or_resume(task, options)
@@ -158,9 +158,9 @@ def prepare_folder(task: Task[Model], options: RunOptions) -> tuple[Path, bool]:
 
 
 def start_or_resume(task: Task[Model], options: RunOptions) -> tuple[Path, bool]:
-    """Make a fresh run folder, or check the one that is there; and whether it is gone on with.
+    """The run folder to train in, new or checked, and whether a run is resumed there.
 
-    What has no checkpoint yet is begun anew.
+    A run without a checkpoint is started again.
     """
     folder, experiment = options.folder, task.experiment
     check_place(folder, resume=options.resume, overwrite=options.overwrite)
@@ -173,8 +173,8 @@ def start_or_resume(task: Task[Model], options: RunOptions) -> tuple[Path, bool]
         return place, False
     if not task.has_data_of(type(task).read(experiment, place)):
         raise InputError(
-            f"{folder} holds a run on other facts than {experiment.dataset} has now; replace it "
-            "with --overwrite instead of --resume"
+            f"{folder} has a run on other facts than {experiment.dataset} has now; replace it with "
+            "--overwrite instead of --resume"
         )
     return place, True
 
@@ -188,7 +188,7 @@ def train_model(
     *,
     is_resumed: bool,
 ) -> tuple[Progress, Stopping]:
-    """From the first epoch, or the one after the checkpoint, to the last."""
+    """Train from the first epoch, or the one after the checkpoint, to the last."""
     generator = torch.Generator(options.device).manual_seed(task.experiment.seed)
     is_first = current_processes().is_first
     return fit(
@@ -207,17 +207,12 @@ def save_model(model: nn.Module, folder: Path) -> None:
     save_tensors(model.state_dict(), folder / MODEL, header)
 
 
-def load_model(task: Task[Model], folder: Path) -> Model:
-    """The trained model of a run folder, on the CPU, ready to answer."""
-    return load_trained(task, folder)[0]
-
-
 def load_trained(task: Task[Model], folder: Path) -> tuple[Model, TokenTable]:
-    """The trained model of a run folder, and the tokens, mapped, that it was built on."""
+    """The trained model of a run folder, and the tokens that it was built on, mapped."""
     stop_spinning()
     if not (folder / MODEL).is_file():
         raise InputError(
-            f"{folder} holds no trained model yet; finish it with: "
+            f"{folder} has no trained model yet; finish it with: "
             f"nodepiece train {folder / CONFIG} --resume -o {folder}"
         )
     try:
@@ -232,8 +227,8 @@ def load_trained(task: Task[Model], folder: Path) -> tuple[Model, TokenTable]:
         raise damaged(folder / MODEL, error) from error
     if header.get("config_sha256", hash_config(folder)) != hash_config(folder):
         raise InputError(
-            f"{folder / CONFIG} is not the one that {MODEL} was trained with; put that one back, "
-            "or train this run again"
+            f"{folder / CONFIG} is not the one that {MODEL} was trained with; restore that one, or "
+            "train this run again"
         )
     try:
         load_weights(model, weights, folder / MODEL)
@@ -246,7 +241,7 @@ def load_trained(task: Task[Model], folder: Path) -> tuple[Model, TokenTable]:
 def describe_result(
     task: Task[Model], test: Report | None, valid: Report | None
 ) -> dict[str, object]:
-    """What was done and how well: the top of metrics.json."""
+    """The first entries of metrics.json: task, dataset and scores."""
     experiment, popularity = task.experiment, task.popularity("test")
     return {
         "experiment": experiment.name,

@@ -1,4 +1,4 @@
-"""What an experiment of any kind must be able to do, so that one runner serves them all."""
+"""The interface of tasks, which the runner calls, and the record of a task in the registry."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
@@ -22,7 +22,7 @@ RANKING = ("evaluation.memory_gigabytes", "evaluation.test_facts", "evaluation.v
 
 
 class Task(Protocol[Model]):
-    """An experiment and its data, opened. The runner asks in the order of the methods below."""
+    """An experiment with its opened data. The runner calls the methods in the order below."""
 
     @classmethod
     def open(cls, experiment: Experiment, data: DataSource) -> Self:
@@ -33,51 +33,51 @@ class Task(Protocol[Model]):
 
     @classmethod
     def read(cls, experiment: Experiment, folder: Path) -> Self:
-        """The data that `write` left in a run folder."""
+        """Read the data that `write` wrote to a run folder."""
 
     @property
     def experiment(self) -> Experiment: ...
 
     @property
     def graph(self) -> KnowledgeGraph:
-        """What is tokenized and learned from."""
+        """The graph that is tokenized and trained on."""
 
     def describe(self) -> str:
-        """The data in one sentence: sizes, and what was left out."""
+        """A sentence about the data: sizes, and what was left out."""
 
     def check(self) -> None:
-        """Refuse settings that the data cannot serve, before anything is written."""
+        """Refuse settings that do not fit the data, before anything is written."""
 
     def write(self, folder: Path) -> None:
-        """Put all that is needed of the data into a run folder."""
+        """Write the data that a run needs to its folder."""
 
     def has_data_of(self, other: Self) -> bool:
-        """Whether two opened tasks have the same data: asked before a run is resumed."""
+        """Whether two opened tasks have the same data; called before a run is resumed."""
 
     def build_model(self, table: TokenTable) -> Model:
-        """A fresh model, on the CPU; the seed of the experiment decides its first weights."""
+        """A new model, on the CPU; its initial weights depend on the seed of the experiment."""
 
     def make_trainer(self, model: Model, *, generator: torch.Generator) -> Trainer[Any]:
-        """Batches and a loss for a model that is on the device of `generator`."""
+        """A trainer of a model that is on the device of `generator`."""
 
     def before_epoch(
         self, model: Model, table: TokenTable, epoch: int, *, generator: torch.Generator
     ) -> None:
-        """What is new in each epoch, such as other tokens; epochs count from 0."""
+        """Prepare an epoch, counted from 0: for example, set new tokens."""
 
     def validate(self, model: Model) -> Metrics:
-        """Asked every few epochs: the larger `training.metric`, the better."""
+        """The metrics on the validation split; a larger `training.metric` is better."""
 
     def after_training(self, model: Model, *, log: Callable[[str], None]) -> dict[str, Any]:
-        """Choose what is chosen when the weights are there; returns what metrics.json says of it.
+        """Choose values that depend on the trained weights; returns entries of metrics.json.
 
-        Asked before the model is saved, and again where a run is resumed after its last epoch.
+        Called before the model is saved, and again if a run is resumed after its last epoch.
         """
 
     def evaluate(
         self, model: Model, split: str, *, progress: Progress | None = None
     ) -> Report | None:
-        """How well the model does on a split; None where the split is empty."""
+        """The report of the model on a split; None if the split is empty."""
 
     def popularity(self, split: str) -> Report | None:
         """What popularity, a baseline without training, makes of the same facts.
@@ -86,7 +86,7 @@ class Task(Protocol[Model]):
         """
 
     def remarks(self) -> dict[str, Any]:
-        """What else metrics.json should say of the data."""
+        """Additional entries of metrics.json about the data."""
 
 
 @dataclass(frozen=True)

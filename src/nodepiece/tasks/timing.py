@@ -1,7 +1,8 @@
-"""How long an experiment will take, from a few steps of its own training.
+"""Estimates of the time of an experiment, from a few steps of its training.
 
-The steps are those of the task on its graph. Where only sizes are known, or link prediction has a
-large graph, they are on random facts and tokens, and time that grows with the nodes is prolonged.
+The steps are those of the task on its graph. If only sizes are known, or link prediction has a
+large graph, the steps use random facts and tokens, and time that grows with the number of nodes is
+extrapolated.
 """
 
 from collections.abc import Callable
@@ -17,27 +18,27 @@ from nodepiece.decoders.path_scorers import is_on
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tasks.plan import (
+    PlanInput,
     Sizes,
-    Subject,
     is_link_task,
+    link_prediction_on,
     nodes_in_step,
+    random_tokens,
     sizes_of,
-    table_of,
-    task_on,
 )
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 
-TIMING_NODES = 50_000  # where the time of a step does not depend on how many there are
-TIMING_STEPS = 5  # on a GPU the first ones warm up and the step is recorded
+TIMING_NODES = 50_000  # if the time of a step does not depend on the number of nodes
+TIMING_STEPS = 5  # on a GPU the first ones are warm-up and capture
 TIMING_QUERIES = 64
 GIVEN_NEGATIVES = 500  # that OGB gives for each fact and side
 
 
 @dataclass(frozen=True)
 class Duration:
-    """Seconds that an experiment will take on this machine, about."""
+    """The estimated seconds of an experiment on this machine."""
 
     tokenizing: float
     step: float
@@ -53,14 +54,14 @@ class Duration:
 
 
 def estimate_duration(
-    subject: Subject, device: torch.device, *, rng: np.random.Generator
+    inputs: PlanInput, device: torch.device, *, rng: np.random.Generator
 ) -> Duration:
-    """A few steps of training and, for link prediction, a few ranks."""
-    experiment, sizes = subject.experiment, subject.sizes
+    """The duration by a few steps of training and, for link prediction, of ranking."""
+    experiment, sizes = inputs.experiment, inputs.sizes
     is_shallow, is_links = not experiment.encoder.has_pieces, is_link_task(experiment)
     tokenizing = 0.0 if is_shallow else seconds_to_tokenize(experiment.tokenizer, sizes, rng=rng)
-    if subject.is_real and not (is_links and sizes.num_nodes > TIMING_NODES):
-        step, steps_per_epoch = time_steps(subject, device)
+    if inputs.is_real and not (is_links and sizes.num_nodes > TIMING_NODES):
+        step, steps_per_epoch = time_steps(inputs, device)
         num_steps = experiment.training.epochs * steps_per_epoch
     else:
         step = seconds_a_step(experiment, sizes, device, rng=rng)
@@ -70,7 +71,7 @@ def estimate_duration(
 
 
 def count_steps(experiment: Experiment, sizes: Sizes) -> int:
-    """Of link prediction; against all at most, where nobody counted the queries."""
+    """The steps of link prediction; against all nodes an upper bound if queries are not counted."""
     training, num_items = experiment.training, 2 * sizes.num_facts
     drawn = experiment.one_vs_all if training.is_one_vs_all else experiment.sampled
     if training.is_one_vs_all and sizes.num_queries is not None:
@@ -82,7 +83,7 @@ def count_steps(experiment: Experiment, sizes: Sizes) -> int:
 def seconds_a_step(
     experiment: Experiment, sizes: Sizes, device: torch.device, *, rng: np.random.Generator
 ) -> float:
-    """Measured where its time does not depend on the nodes; else on two sizes, and prolonged."""
+    """Seconds of a step; if they depend on the number of nodes, extrapolated from two sizes."""
     training, graph = experiment.training, experiment.graph
     is_lookup = not experiment.encoder.has_pieces
     has_scorers = any(is_on(settings) for settings in experiment.scorers)
@@ -91,22 +92,22 @@ def seconds_a_step(
     if takes_all:
         small = min(sizes.num_nodes, TIMING_NODES)
     if not (is_lookup or takes_all) or small == sizes.num_nodes:
-        return time_steps(random_subject(experiment, sizes, small, rng=rng), device)[0]
+        return time_steps(random_input(experiment, sizes, small, rng=rng), device)[0]
     half, whole = (
-        time_steps(random_subject(experiment, sizes, num_nodes, rng=rng), device)[0]
+        time_steps(random_input(experiment, sizes, num_nodes, rng=rng), device)[0]
         for num_nodes in (small // 2, small)
     )
     slope = max(0.0, whole - half) / (small - small // 2)
     return whole + slope * (sizes.num_nodes - small)
 
 
-def random_subject(
+def random_input(
     experiment: Experiment, sizes: Sizes, num_nodes: int, *, rng: np.random.Generator
-) -> Subject:
-    """Link prediction on fewer nodes: random tokens, and random facts of the same density."""
-    task = task_on(experiment, random_graph(sizes, num_nodes, rng=rng))
-    table = table_of(experiment, sizes, num_nodes, rng=rng)
-    return Subject(task, table, sizes_of(task), is_real=False)
+) -> PlanInput:
+    """The input of link prediction on fewer nodes: random tokens and facts of the same density."""
+    task = link_prediction_on(experiment, random_graph(sizes, num_nodes, rng=rng))
+    table = random_tokens(experiment, sizes, num_nodes, rng=rng)
+    return PlanInput(task, table, sizes_of(task), is_real=False)
 
 
 def random_graph(sizes: Sizes, num_nodes: int, *, rng: np.random.Generator) -> KnowledgeGraph:
@@ -116,13 +117,13 @@ def random_graph(sizes: Sizes, num_nodes: int, *, rng: np.random.Generator) -> K
     return KnowledgeGraph(facts.astype(np.int32), num_nodes, sizes.num_relations)
 
 
-class Enough(Exception):
-    """Raised between two steps to end a trial."""
+class TimingDone(Exception):
+    """Raised between two steps to end a measurement."""
 
 
-def time_steps(subject: Subject, device: torch.device) -> tuple[float, int]:
-    """The median of a few steps after as many that do not count, and the steps of an epoch."""
-    task, table, num_steps = subject.task, subject.table, 0
+def time_steps(inputs: PlanInput, device: torch.device) -> tuple[float, int]:
+    """The median seconds of a few steps, after as many warm-up steps, and the steps of an epoch."""
+    task, table, num_steps = inputs.task, inputs.table, 0
     generator = torch.Generator(device).manual_seed(0)
     model = task.build_model(table).to(device)
     trainer = task.make_trainer(model, generator=generator)
@@ -137,10 +138,10 @@ def time_steps(subject: Subject, device: torch.device) -> tuple[float, int]:
         instants.append(perf_counter())
         seconds.append(instants[-1] - instants[-2])
         if len(seconds) == 2 * TIMING_STEPS:
-            raise Enough
+            raise TimingDone
 
     epoch = 0
-    with suppress(Enough):
+    with suppress(TimingDone):
         while True:
             task.before_epoch(model, table, epoch, generator=generator)
             instants.append(perf_counter())
@@ -152,13 +153,13 @@ def time_steps(subject: Subject, device: torch.device) -> tuple[float, int]:
 def seconds_to_rank(
     experiment: Experiment, sizes: Sizes, device: torch.device, *, rng: np.random.Generator
 ) -> float:
-    """The test facts, both sides, among the nodes that the experiment asks for.
+    """Seconds to rank the test facts, both sides, among the candidates of the experiment.
 
-    Vectors of some nodes, then scores and comparisons of a few queries, each prolonged.
+    Extrapolated from encoding some nodes, and from scoring and comparing for a few queries.
     """
     num_nodes, settings = min(sizes.num_nodes, TIMING_NODES), experiment.evaluation
-    subject = random_subject(experiment, sizes, num_nodes, rng=rng)
-    model = subject.task.build_model(subject.table).to(device).eval()
+    inputs = random_input(experiment, sizes, num_nodes, rng=rng)
+    model = inputs.task.build_model(inputs.table).to(device).eval()
     queries = torch.zeros(TIMING_QUERIES, dtype=torch.int64, device=device)
     given = torch.tensor(rng.integers(num_nodes, size=(TIMING_QUERIES, 1 + GIVEN_NEGATIVES)))
     given = given.to(device)
@@ -182,7 +183,7 @@ def seconds_to_rank(
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """Of the second time; the first one is for warming up."""
+    """The seconds of a second call, after one for warm-up."""
     work()
     start = perf_counter()
     work()
@@ -192,14 +193,14 @@ def seconds_of(work: Callable[[], object]) -> float:
 def seconds_to_tokenize(
     settings: TokenizerSettings, sizes: Sizes, *, rng: np.random.Generator
 ) -> float:
-    """On a graph of the same density at random: edges times anchors a node is what counts."""
+    """Seconds by a random graph of the same density, scaled by edges times anchors per node."""
     graph = random_graph(sizes, min(sizes.num_nodes, TIMING_NODES), rng=rng)
     share = graph.num_nodes / sizes.num_nodes
     num_anchors = max(
         settings.anchors_per_node, round(share * settings.anchors_in(sizes.num_nodes))
     )
     chosen = replace(settings, num_anchors=num_anchors)
-    for _ in range(2):  # the first time may compile
+    for _ in range(2):  # the first call may compile
         start = perf_counter()
         tokenize(graph, fit_vocabulary(graph, chosen, rng=rng), rng=rng)
         seconds = perf_counter() - start

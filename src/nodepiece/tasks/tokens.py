@@ -1,4 +1,4 @@
-"""The tokens that an experiment trains with: made once, and changed from epoch to epoch."""
+"""The tokens that an experiment is trained with, and their changes between epochs."""
 
 from pathlib import Path
 
@@ -20,31 +20,31 @@ NO_ANCHORS = TokenizerSettings(anchors_per_node=0, relations_per_node=1)
 
 
 def make_tokens(experiment: Experiment, graph: KnowledgeGraph, folder: Path) -> TokenTable:
-    """The tokens of all nodes, kept in the run folder."""
+    """The tokens of all nodes, which are also saved in the run folder."""
     table = tokenize_for(experiment, graph)
     save_tokens(table, folder / "vocabulary")
     return table
 
 
 def tokenize_for(experiment: Experiment, graph: KnowledgeGraph) -> TokenTable:
-    """The tokens of all nodes; hardly any for the shallow baseline. The seed decides them."""
+    """The tokens of all nodes, for the seed of the experiment; without anchors for a lookup."""
     rng = np.random.default_rng(experiment.seed)
     try:
-        vocabulary = fit_vocabulary(graph, settings_of(experiment), rng=rng)
+        vocabulary = fit_vocabulary(graph, tokenizer_settings_of(experiment), rng=rng)
     except SettingError as error:
         raise error.named(lambda field: f"tokenizer.{field}") from error
     return tokenize(graph, vocabulary, rng=rng)
 
 
-def settings_of(experiment: Experiment) -> TokenizerSettings:
-    """Those of the experiment; a vector for every node needs no anchors."""
+def tokenizer_settings_of(experiment: Experiment) -> TokenizerSettings:
+    """The tokenizer settings of an experiment; a lookup needs no anchors."""
     return experiment.tokenizer if experiment.encoder.has_pieces else NO_ANCHORS
 
 
-def build_nodes(
+def build_node_embedding(
     experiment: Experiment, table: TokenTable, *, generator: torch.Generator
 ) -> NodeEmbedding:
-    """Where node vectors come from, by the settings of the experiment."""
+    """The node embedding of an experiment: pieces and an encoder, or a lookup."""
     return make_node_embedding(table, experiment.encoder, generator=generator)
 
 
@@ -56,7 +56,7 @@ def refresh_tokens(
     *,
     generator: torch.Generator,
 ) -> None:
-    """New tokens for an epoch, where the experiment asks for them."""
+    """Set new tokens for an epoch, if the settings of the experiment require it."""
     training = experiment.training
     if nodes.token_tensors is None:
         return

@@ -1,4 +1,4 @@
-"""From the name of an experiment to a run folder."""
+"""Training of an experiment given by name, file or record."""
 
 import os
 import shlex
@@ -32,7 +32,7 @@ def train_experiment(
     log: Callable[[str], None] = lambda sentence: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
-    """Run an experiment; returns its metrics, or None where it was stopped before the end.
+    """Run an experiment; returns its metrics, or None if it was stopped before the end.
 
     Under torchrun all processes call this together; rank 0 writes files and logs.
     `overrides` change an experiment given by name or file, and not a record. `data` is the folder
@@ -45,7 +45,7 @@ def train_experiment(
     record, chosen = task_record(settings), choose_device(device)
     with process_group(chosen) as processes:
         log = log if processes.is_first else _log_nothing
-        if processes.is_first:  # which makes the folder; the others would meet it half-way
+        if processes.is_first:  # it creates the folder, which the others must not see unfinished
             check_place(folder, resume=resume, overwrite=overwrite)
         task = record.task.open(settings, data)
         log(task.describe())
@@ -76,7 +76,7 @@ def _log_nothing(sentence: str) -> None:
 
 
 def launcher(processes: Processes) -> str:
-    """What comes before "train" on the command line."""
+    """The command before "train": nodepiece, or torchrun with its options."""
     if processes.count == 1:
         return "nodepiece"
     here = int(os.environ.get("LOCAL_WORLD_SIZE", processes.count))
@@ -85,7 +85,7 @@ def launcher(processes: Processes) -> str:
 
 
 def choose_device(device: torch.device | str | None) -> torch.device:
-    """The device asked for; without a word, a GPU if there is one."""
+    """The given device; None: a GPU if there is one, else the CPU."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -113,7 +113,7 @@ def command_line(
     data: Path | None = None,
     resume: bool = False,
 ) -> str:
-    """What to type to get a run in `folder`, or to go on with the one that is there."""
+    """The command that trains this experiment in `folder`, or resumes it."""
     words = ["nodepiece", "train", str(experiment)]
     words += [word for override in overrides for word in ("--set", override)]
     words += ["--data", str(data)] if data is not None else []

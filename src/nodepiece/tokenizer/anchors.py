@@ -31,7 +31,7 @@ def select_anchors(
 
 def split_count(count: int, mix: Mapping[str, float]) -> dict[str, int]:
     """Whole numbers that follow the shares and add up to `count`; largest remainders round up."""
-    whole = sum(mix.values())  # 1, but for what rounding the shares has left
+    whole = sum(mix.values())  # 1, except for rounding
     exact = {strategy: mix.get(strategy, 0.0) / whole * count for strategy in ANCHOR_STRATEGIES}
     counts = {strategy: int(share + 1e-9) for strategy, share in exact.items()}
     by_remainder = sorted(exact, key=lambda strategy: counts[strategy] - exact[strategy])
@@ -58,8 +58,8 @@ def at_random(adjacency: Adjacency, rng: np.random.Generator) -> IntArray:
 STRATEGIES = {"degree": by_degree, "pagerank": by_pagerank, "random": at_random}
 
 
-def anchor_for_each_lost_component(adjacency: Adjacency, anchors: IntArray) -> IntArray:
-    """One node, the one of highest degree, of every component that has no anchor."""
+def anchors_of_unreached_components(adjacency: Adjacency, anchors: IntArray) -> IntArray:
+    """The node of highest degree of every component that has no anchor."""
     component = components(adjacency.offsets, adjacency.neighbours)
     has_anchor = np.zeros(component.max(initial=-1) + 1, np.bool_)
     has_anchor[component[anchors]] = True

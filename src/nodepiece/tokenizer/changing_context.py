@@ -30,17 +30,17 @@ def context_of(
 def nodes_with_other_relations(edges: ChangedEdges) -> IntArray:
     """Nodes whose set of relations changed, and possibly others: ascending ids.
 
-    A relation is new to a node if it has no more edges there than were added, and gone if it has
-    none. For most nodes a few edges are enough to exclude both.
+    A relation is new to a node if all its edges there were added, and removed if none is left.
+    For most nodes a few edges are enough to exclude both.
     """
     kinds = edges.num_relations
-    new, num_new = np.unique(_ends(edges.added, kinds), return_counts=True)
-    gone = np.unique(_ends(edges.removed, kinds))
+    new, num_new = np.unique(_node_relation_keys(edges.added, kinds), return_counts=True)
+    gone = np.unique(_node_relation_keys(edges.removed, kinds))
     keys, at_most = np.concatenate([new, gone]), np.concatenate([num_new, 0 * gone])
-    return np.unique(_few(edges.relation_rows, keys, at_most, kinds))
+    return np.unique(_nodes_with_few_edges(edges.relation_rows, keys, at_most, kinds))
 
 
-def _ends(facts: IntArray, num_relations: int) -> LongArray:
+def _node_relation_keys(facts: IntArray, num_relations: int) -> LongArray:
     """Both ends of facts, each with the relation that leaves it, as node * relations + relation."""
     head, relation, tail = facts.T.astype(np.int64)
     forth, back = head * num_relations, tail * num_relations + num_relations // 2
@@ -48,8 +48,8 @@ def _ends(facts: IntArray, num_relations: int) -> LongArray:
 
 
 @njit(cache=True)
-def _few(edges, keys, at_most, num_relations):  # type: ignore[no-untyped-def]
-    """The nodes of those pairs of node and relation that have few edges."""
+def _nodes_with_few_edges(edges, keys, at_most, num_relations):  # type: ignore[no-untyped-def]
+    """The nodes of the (node, relation) keys that have at most a given number of edges."""
     nodes, num_nodes = np.empty(len(keys), np.int32), 0
     for i in range(len(keys)):
         node, relation = keys[i] // num_relations, keys[i] % num_relations

@@ -12,7 +12,7 @@ from nodepiece.data.any_graph import graph as read_graph
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.arrays import IntArray
-from nodepiece.graph.changing_adjacency import with_room
+from nodepiece.graph.changing_adjacency import with_capacity
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.graph.short_text import plural
@@ -30,16 +30,16 @@ class Change:
 
     batch: Batch
     new_nodes: tuple[str, ...]  # names, in the order of their ids
-    gone: IntArray  # (num_gone,) nodes that are removed
-    back: IntArray  # (num_back,) removed nodes that are added again without facts
-    num_known: int  # facts to add that are there already
-    num_absent: int  # facts to remove that are not there
+    removed_nodes: IntArray  # (num_removed,)
+    restored_nodes: IntArray  # (num_restored,) removed before, and now added again without facts
+    num_known: int  # facts to add that exist already
+    num_absent: int  # facts to remove that do not exist
 
     @property
     def is_empty(self) -> bool:
         """Whether the change has no effect."""
-        parts = (self.batch.added, self.batch.removed, self.new_nodes, self.gone, self.back)
-        return not any(len(part) for part in parts)
+        facts, nodes = (self.batch.added, self.batch.removed), (self.removed_nodes, self.new_nodes)
+        return not any(len(part) for part in (*facts, *nodes, self.restored_nodes))
 
     def on(self, graph: KnowledgeGraph) -> KnowledgeGraph:
         """The graph with this change applied to its facts."""
@@ -52,10 +52,10 @@ class Change:
 
     def presence(self, is_present: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which nodes are present, after the change: (num_nodes,) -> (num_nodes + new nodes,)."""
-        after = with_room(is_present, len(self.new_nodes), fill=True)
+        after = with_capacity(is_present, len(self.new_nodes), fill=True)
         after[self.batch.added[:, ::2]] = True
-        after[self.back] = True
-        after[self.gone] = False
+        after[self.restored_nodes] = True
+        after[self.removed_nodes] = False
         return after
 
 
@@ -79,7 +79,7 @@ class ChangingGraph:
         if graph.names is None:
             raise InputError("this graph has no names; change its ChangingTokens by ids")
         self._relations, self._base = graph.names.relations, graph.names.nodes
-        self._more: list[str] = []  # names of nodes that came later
+        self._more: list[str] = []  # names of nodes that were added later
         self.tokens = ChangingTokens(adjacency or build_adjacency(graph), table)
         present = np.ones(graph.num_nodes, np.bool_) if is_present is None else is_present.copy()
         self.is_present: NDArray[np.bool_] = present
@@ -123,7 +123,7 @@ class ChangingGraph:
         new: dict[str, int] = {}
         added = _distinct(self._encode(add, new))
         named = np.array([self._node_id(name, new) for name in add_nodes], np.int32)
-        back = np.array([node for node in named if self._was_removed(node)], np.int32)
+        restored = np.array([node for node in named if self._was_removed(node)], np.int32)
         removed = _distinct(self._encode(remove, None))
         _refuse_both(added, removed, self)
         is_there = self._contains(removed)
@@ -134,7 +134,7 @@ class ChangingGraph:
         batch = Batch(added[~is_known], all_removed, len(new))
         num_absent = int(np.count_nonzero(~is_there))
         num_known = int(np.count_nonzero(is_known))
-        return Change(batch, tuple(new), gone, back, num_known, num_absent)
+        return Change(batch, tuple(new), gone, restored, num_known, num_absent)
 
     def apply(self, change: Change) -> TokenRows:
         """Apply a planned change; returns the tokens that are new or different."""
@@ -238,7 +238,7 @@ def with_nodes(names: Names, more: Sequence[str]) -> Names:
 
 
 def without(facts: IntArray, others: IntArray) -> IntArray:
-    """The facts that are not among others, in their order."""
+    """The facts that are not in `others`, in their order."""
     if not len(others):
         return facts
     sizes = np.maximum(facts.max(axis=0, initial=0), others.max(axis=0)).astype(np.int64) + 1
@@ -268,7 +268,7 @@ def _refuse_both(added: IntArray, removed: IntArray, graph: ChangingGraph) -> No
     if both := set(map(tuple, added.tolist())) & set(map(tuple, removed.tolist())):
         raise InputError(
             f"the fact {graph.fact_name(min(both))} is to be added and removed at once; "
-            "take it out of one of the two"
+            "leave it out of one of the two"
         )
 
 
@@ -277,5 +277,5 @@ def _refuse_gone(added: IntArray, gone: IntArray, graph: ChangingGraph) -> None:
     if len(both := np.intersect1d(added, gone)):
         raise InputError(
             f"the node {graph.node_name(int(both[0]))!r} is to be removed, and it or facts about "
-            "it are to be added at once; take one of the two out"
+            "it are to be added at once; leave one of the two out"
         )

@@ -10,7 +10,7 @@ from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray, ScalarT
 from nodepiece.graph.changed_edges import ChangedEdges, changed_edges
-from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, with_room
+from nodepiece.graph.changing_adjacency import SPARE_SHARE, ChangingAdjacency, with_capacity
 from nodepiece.graph.changing_nearest import NearestTable, Rows
 from nodepiece.graph.nearest import UNREACHED
 from nodepiece.tokenizer.changing_context import context_of, nodes_with_other_relations
@@ -20,7 +20,7 @@ from nodepiece.tokenizer.tokens import (
     NO_DISTANCE,
     TokenTable,
     assign_anchors,
-    held_anchors,
+    stored_anchors,
     tokenize_by,
 )
 from nodepiece.tokenizer.vocabulary import Vocabulary
@@ -55,15 +55,15 @@ class ChangingTokens:
     def __init__(self, adjacency: Adjacency, table: TokenTable) -> None:
         if table.salts is None:
             raise InputError(
-                "these tokens were made by an earlier version that did not keep what was random "
-                "in them; tokenize the graph again to change it"
+                "these tokens were made by an earlier version that did not store its random salts; "
+                "tokenize the graph again to change it"
             )
         table.check()  # kernels use the values as indices
         self.vocabulary, self.salts = table.vocabulary, table.salts
         self.adjacency = ChangingAdjacency(adjacency)
         self.nearest: NearestTable | RandomTable = self._open_nearest(adjacency, table)
         spare = self.num_nodes // SPARE_SHARE + 1024
-        self.relations = with_room(table.relations, spare, self.vocabulary.padding)
+        self.relations = with_capacity(table.relations, spare, self.vocabulary.padding)
 
     @property
     def num_nodes(self) -> int:
@@ -117,8 +117,8 @@ class ChangingTokens:
         new = np.arange(self.num_nodes, self.num_nodes + num_new, dtype=np.int32)
         visible = anchors.nodes if self._shows_distances else self._with_other_anchors(anchors)
         nodes = np.unique(np.concatenate([visible, context.nodes, new]))
-        nearest = self._held(self.nearest.nearest, nodes, UNREACHED)
-        distance = self._held(self.nearest.distance, nodes, UNREACHED)
+        nearest = self._copy_rows_of(self.nearest.nearest, nodes, UNREACHED)
+        distance = self._copy_rows_of(self.nearest.distance, nodes, UNREACHED)
         place, source = np.searchsorted(nodes, visible), np.searchsorted(anchors.nodes, visible)
         nearest[place], distance[place] = anchors.nearest[source], anchors.distance[source]
         relations = self._relations_of(nodes)
@@ -126,9 +126,11 @@ class ChangingTokens:
         return self._as_tokens(Rows(nodes, nearest, distance), relations)
 
     def _relations_of(self, nodes: IntArray) -> IntArray:
-        return self._held(self.relations, nodes, self.vocabulary.padding)
+        return self._copy_rows_of(self.relations, nodes, self.vocabulary.padding)
 
-    def _held(self, table: NDArray[ScalarT], nodes: IntArray, nothing: int) -> NDArray[ScalarT]:
+    def _copy_rows_of(
+        self, table: NDArray[ScalarT], nodes: IntArray, nothing: int
+    ) -> NDArray[ScalarT]:
         """Copies of the rows of some nodes; rows of new nodes are filled with `nothing`."""
         rows = table.take(nodes, axis=0, mode="clip")
         rows[nodes >= self.num_nodes] = nothing
@@ -140,7 +142,7 @@ class ChangingTokens:
 
     def _with_other_anchors(self, rows: Rows) -> IntArray:
         """The nodes whose anchors differ, for tables without distances."""
-        before = self._held(self.nearest.nearest, rows.nodes, UNREACHED)
+        before = self._copy_rows_of(self.nearest.nearest, rows.nodes, UNREACHED)
         differs = (rows.nearest != before).any(axis=1)
         return rows.nodes[differs]
 
@@ -155,11 +157,11 @@ class ChangingTokens:
         missing = self.num_nodes - len(self.relations)
         if missing > 0:
             spare = missing + len(self.relations) // SPARE_SHARE
-            self.relations = with_room(self.relations, spare, self.vocabulary.padding)
+            self.relations = with_capacity(self.relations, spare, self.vocabulary.padding)
 
     def _open_nearest(self, adjacency: Adjacency, table: TokenTable) -> NearestTable | RandomTable:
         vocabulary, settings = self.vocabulary, self.vocabulary.settings
         if settings.select == "random":
             return RandomTable(self.adjacency, vocabulary, self.salts.anchors)
         salt = self.salts.anchors if settings.ties == "per-node" else None
-        return NearestTable(*held_anchors(table, adjacency), vocabulary.num_anchors, salt=salt)
+        return NearestTable(*stored_anchors(table, adjacency), vocabulary.num_anchors, salt=salt)

@@ -34,8 +34,8 @@ class RelationSets:
         if len(self.values) and not 0 <= low <= high < num_relations:
             wrong = low if low < 0 else high
             raise InputError(
-                f"the relation sets are damaged ({wrong:,} is among the relations); run nodepiece "
-                "tokenize again"
+                f"the relation sets are damaged ({wrong:,} among the relations is out of range); "
+                "run nodepiece tokenize again"
             )
 
     def of(self, node: int) -> IntArray:

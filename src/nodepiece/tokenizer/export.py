@@ -14,7 +14,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
 MATRIX = ".npy"
-ROWS_AT_ONCE = 1 << 16  # nodes in a row group, which is what is held in memory
+ROWS_AT_ONCE = 1 << 16  # nodes in a row group; one group is in memory at a time
 
 SCHEMA = pa.schema(
     [
@@ -60,14 +60,14 @@ def named_rows(table: TokenTable) -> Iterator[pa.RecordBatch]:
         is_anchor = table.anchors[rows] < vocabulary.num_anchors
         is_relation = table.relations[rows] < vocabulary.padding
         if vocabulary.settings.distances:
-            distances = ragged(pa.array(table.distances[rows][is_anchor]), is_anchor)
+            distances = to_list_array(pa.array(table.distances[rows][is_anchor]), is_anchor)
         else:
             distances = pa.nulls(len(is_anchor), pa.list_(pa.int16()))
         columns = [
             node_names(vocabulary, rows),
-            ragged(pieces.take(pa.array(table.anchors[rows][is_anchor])), is_anchor),
+            to_list_array(pieces.take(pa.array(table.anchors[rows][is_anchor])), is_anchor),
             distances,
-            ragged(pieces.take(pa.array(table.relations[rows][is_relation])), is_relation),
+            to_list_array(pieces.take(pa.array(table.relations[rows][is_relation])), is_relation),
         ]
         yield pa.record_batch(columns, schema=SCHEMA)
 
@@ -89,7 +89,7 @@ def node_names(vocabulary: Vocabulary, rows: slice) -> pa.StringArray:
     return vocabulary.names.nodes[rows.start : rows.stop].cast(pa.string())
 
 
-def ragged(values: pa.Array, is_there: NDArray[np.bool_]) -> pa.ListArray:
+def to_list_array(values: pa.Array, is_there: NDArray[np.bool_]) -> pa.ListArray:
     """Lists of the values of each row, in order; `is_there`: (num_rows, slots)."""
     offsets = np.concatenate([[0], np.cumsum(is_there.sum(axis=1))]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), values)

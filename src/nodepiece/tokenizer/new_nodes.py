@@ -14,7 +14,7 @@ from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable
 
 def tokens_of_new(
     table: TokenTable,
-    held: tuple[IntArray, Distances],
+    stored: tuple[IntArray, Distances],
     nodes: IntArray,
     first: LongArray,
     end: LongArray,
@@ -22,16 +22,16 @@ def tokens_of_new(
     relations: IntArray,
     neighbours: IntArray,
 ) -> TokenRows:
-    """The tokens of new nodes, each by a run of edges to nodes of the table, one maybe left out.
+    """The tokens of new nodes, each described by its edges to nodes of the table.
 
-    held: from `held_anchors`; nodes: (num_new,) ids beyond the table; first, end, left_out:
-    (num_new,) places in `relations` and `neighbours`, see `nearest_of_new`.
+    stored: from `stored_anchors`; nodes: (num_new,) ids beyond the table; first, end, left_out:
+    (num_new,) positions in `relations` and `neighbours`, as in `nearest_of_new`.
     """
     vocabulary, settings, salts = table.vocabulary, table.vocabulary.settings, table.salts
     if salts is None or settings.select != "nearest":
         raise InputError(
-            "tokens of new nodes come from a table of nearest anchors that has kept what was "
-            'random; tokenize again with select = "nearest"'
+            "tokens of new nodes need a table of nearest anchors with its random salts; tokenize "
+            'again with select = "nearest"'
         )
     nearest, distances = nearest_of_new(
         nodes,
@@ -39,7 +39,7 @@ def tokens_of_new(
         end,
         left_out,
         neighbours,
-        held,
+        stored,
         vocabulary.num_anchors,
         salt=salts.anchors if settings.ties == "per-node" else None,
     )

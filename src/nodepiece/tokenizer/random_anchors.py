@@ -4,7 +4,7 @@ import numpy as np
 
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.changed_edges import ChangedEdges
-from nodepiece.graph.changing_adjacency import ChangingAdjacency, with_room
+from nodepiece.graph.changing_adjacency import ChangingAdjacency, with_capacity
 from nodepiece.graph.changing_nearest import Rows
 from nodepiece.graph.nearest import UNREACHED, Distances
 from nodepiece.tokenizer.tokens import assign_anchors
@@ -12,7 +12,7 @@ from nodepiece.tokenizer.vocabulary import Vocabulary
 
 
 class RandomTable:
-    """The counterpart of NearestTable where a node has k random anchors.
+    """The k random anchors of every node of a graph that changes; the interface of `NearestTable`.
 
     The anchors do not change, but any of their distances may: all are computed again each time.
     """
@@ -27,8 +27,8 @@ class RandomTable:
         return assign_anchors(edges.compact(), self.vocabulary, self.salt)
 
     def add_nodes(self, number: int) -> None:
-        self.nearest = with_room(self.nearest, number, UNREACHED)
-        self.distance = with_room(self.distance, number, UNREACHED)
+        self.nearest = with_capacity(self.nearest, number, UNREACHED)
+        self.distance = with_capacity(self.distance, number, UNREACHED)
 
     def changed_by(self, edges: ChangedEdges) -> Rows:
         return rows_that_differ(self._search(edges), (self.nearest, self.distance))

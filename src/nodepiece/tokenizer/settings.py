@@ -76,7 +76,7 @@ class TokenizerSettings:
 
 
 def one_of(key: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is not among the choices, by listing them."""
+    """Refuse a value that is not among the choices; the error lists them."""
     if value not in choices:
         raise InputError(f"{key} = {value!r} is not known; it is one of {', '.join(choices)}")
 

@@ -30,16 +30,18 @@ def shared_pieces(table: TokenTable, node: int) -> IntArray:
     """
     table.check()
     is_anchor = table.anchors[node] < table.vocabulary.num_anchors
-    anchors = anchors_at(table.anchors[node], table.distances[node])[is_anchor]
+    anchors = anchor_distance_keys(table.anchors[node], table.distances[node])[is_anchor]
     relations = table.relations[node][table.relations[node] < table.vocabulary.padding]
     shared = np.zeros(table.num_nodes, np.int32)
     for slot in range(table.anchors_per_node):
-        shared += np.isin(anchors_at(table.anchors[:, slot], table.distances[:, slot]), anchors)
+        shared += np.isin(
+            anchor_distance_keys(table.anchors[:, slot], table.distances[:, slot]), anchors
+        )
     for slot in range(table.relations_per_node):
         shared += np.isin(table.relations[:, slot], relations)
     return shared
 
 
-def anchors_at(anchors: IntArray, distances: Distances) -> LongArray:
+def anchor_distance_keys(anchors: IntArray, distances: Distances) -> LongArray:
     """One number for each pair of an anchor and its distance, an int16 of at least -1."""
     return (anchors.astype(np.int64) << 16) + distances + 1

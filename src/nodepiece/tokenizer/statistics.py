@@ -31,8 +31,8 @@ class TokenStatistics:
     mean_relations: float  # distinct outgoing relations of a node, before sampling
     max_relations: int
     distinct_anchor_sets: int
-    distinct_with_distances: int  # anchors and how far they are
-    distinct_hashes: int  # and relations: all a node is written with
+    distinct_with_distances: int  # by anchors and distances
+    distinct_hashes: int  # by anchors, distances and relations
     top_anchor_use: float | None  # share of all slots that hold one of the 1 % most used anchors
     unused_anchors: int
 

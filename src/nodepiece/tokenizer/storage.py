@@ -4,7 +4,7 @@
     FOLDER/anchors.npy            node ids of the anchors
     FOLDER/names/                 nodes.arrow, relations.arrow
     FOLDER/tokens/                anchors, distances, relations, relation_sets_{offsets,values}.npy,
-                                  and salts.npy: what was random, to follow a changing graph
+                                  and salts.npy: the random salts, needed to update the tokens
 
 The bytes do not depend on the time or the machine: the same graph, settings and seed give the same
 files.
@@ -29,7 +29,7 @@ from nodepiece.tokenizer.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
 HEADER = "vocabulary.json"
-MOST_RELATIONS = 2**31  # token ids are int32
+MAX_RELATIONS = 2**31  # token ids are int32
 HEADER_FIELDS = {
     "format_version": int,
     "fingerprint": str,
@@ -39,12 +39,6 @@ HEADER_FIELDS = {
     "has_names": bool,
     "settings": dict,
 }
-
-
-def save_vocabulary(vocabulary: Vocabulary, folder: str | Path) -> None:
-    """Write a vocabulary without tokens; an earlier vocabulary in `folder` is replaced whole."""
-    with atomic_folder(Path(folder), marker=HEADER) as partial:
-        write_vocabulary(vocabulary, partial)
 
 
 def save_tokens(table: TokenTable, folder: str | Path) -> None:
@@ -83,12 +77,6 @@ def write_tokens(table: TokenTable, folder: Path) -> None:
         np.save(tokens / "salts.npy", [table.salts.relations, table.salts.anchors])
 
 
-def load_vocabulary(folder: str | Path, *, graph: KnowledgeGraph | None = None) -> Vocabulary:
-    """Read a vocabulary; if a graph is given, refuse a vocabulary of other names."""
-    path = Path(folder)
-    return read_whole(path, lambda: _read_vocabulary(path, graph))
-
-
 def _read_vocabulary(folder: Path, graph: KnowledgeGraph | None) -> Vocabulary:
     header = read_header(folder)
     anchors = load_array(folder / "anchors.npy", (header["num_anchors"],), np.int32)
@@ -104,7 +92,7 @@ def _read_vocabulary(folder: Path, graph: KnowledgeGraph | None) -> Vocabulary:
     )
     if vocabulary.names is not None and vocabulary.names.fingerprint != vocabulary.fingerprint:
         raise damaged(folder / "names", "the names are not those the vocabulary was made for")
-    if not 0 <= vocabulary.num_relations < MOST_RELATIONS or (
+    if not 0 <= vocabulary.num_relations < MAX_RELATIONS or (
         vocabulary.names is not None
         and vocabulary.num_relations != 2 * len(vocabulary.names.relations)
     ):
@@ -124,11 +112,11 @@ def _read_tokens(folder: Path, graph: KnowledgeGraph | None) -> TokenTable:
     vocabulary = _read_vocabulary(folder, graph)
     tokens = folder / "tokens"
     if not tokens.is_dir():
-        raise InputError(f"{folder} holds a vocabulary without tokens; run nodepiece tokenize")
+        raise InputError(f"{folder} has a vocabulary without tokens; run nodepiece tokenize")
     num_nodes, settings = vocabulary.num_nodes, vocabulary.settings
     anchors_shape = (num_nodes, settings.anchors_per_node)
     offsets = load_array(tokens / "relation_sets_offsets.npy", (num_nodes + 1,), np.int64)
-    if offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any():  # kernels follow them unchecked
+    if offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any():  # kernels do not check them
         raise damaged(tokens / "relation_sets_offsets.npy", "the offsets do not ascend from 0")
     values = load_array(tokens / "relation_sets_values.npy", (int(offsets[-1]),), np.int32)
     has_salts = (tokens / "salts.npy").exists()  # a table made by an earlier version has none

@@ -18,20 +18,20 @@ class TokenRows(NamedTuple):
     distances: Distances  # (num_rows, k) hops, NO_DISTANCE where there is no anchor
     relations: IntArray  # (num_rows, m) tokens
 
-    def put_over(
+    def replace_in(
         self, anchors: IntArray, distances: Distances, relations: IntArray, num_nodes: int
     ) -> "TokenRows":
         """A table of all nodes with these rows replaced, and rows of new nodes appended."""
         return TokenRows(
             np.arange(num_nodes, dtype=np.int32),
-            _put_over(anchors, self.nodes, self.anchors, num_nodes),
-            _put_over(distances, self.nodes, self.distances, num_nodes),
-            _put_over(relations, self.nodes, self.relations, num_nodes),
+            _replace_rows(anchors, self.nodes, self.anchors, num_nodes),
+            _replace_rows(distances, self.nodes, self.distances, num_nodes),
+            _replace_rows(relations, self.nodes, self.relations, num_nodes),
         )
 
 
-def latest(rows: Sequence[TokenRows]) -> TokenRows:
-    """One row for each node, the last one given. At least one part must be given."""
+def keep_latest(rows: Sequence[TokenRows]) -> TokenRows:
+    """One row for each node: the last one given. `rows` must not be empty."""
     nodes = np.concatenate([part.nodes for part in rows])
     distinct, from_end = np.unique(nodes[::-1], return_index=True)
     last = len(nodes) - 1 - from_end
@@ -43,7 +43,7 @@ def latest(rows: Sequence[TokenRows]) -> TokenRows:
     )
 
 
-def _put_over(
+def _replace_rows(
     below: NDArray[ScalarT], nodes: IntArray, rows: NDArray[ScalarT], num_nodes: int
 ) -> NDArray[ScalarT]:
     column = np.empty((num_nodes, below.shape[1]), below.dtype)

@@ -1,4 +1,4 @@
-"""Checks that values of a token table are valid indices: a damaged file may hold any number."""
+"""Check that the values of a token table are valid indices; a damaged file may hold any number."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from nodepiece.tokenizer.vocabulary import Vocabulary
 BLOCK = 2**16  # values compared at a time, so that they stay in the cache
 
 
-def fault_in(
+def find_invalid_token(
     vocabulary: Vocabulary, anchors: IntArray, distances: Distances, relations: IntArray
 ) -> str | None:
     """A description of an invalid value in a token table; None if all are valid.
@@ -20,18 +20,18 @@ def fault_in(
     num_anchors, padding = vocabulary.num_anchors, vocabulary.padding
     anchor = _first_outside(anchors, 0, len(vocabulary), gap=(num_anchors, padding))
     if anchor is not None:
-        return f"{anchor:,} is among the anchors"
+        return f"{anchor:,} among the anchors is out of range"
     nearest = int(np.asarray(distances).min(initial=0))
     if nearest < UNREACHED:
-        return f"{nearest:,} is among the distances"
+        return f"{nearest:,} among the distances is out of range"
     relation = _first_outside(relations, num_anchors, padding + 1)
-    return None if relation is None else f"{relation:,} is among the relations"
+    return None if relation is None else f"{relation:,} among the relations is out of range"
 
 
 def _first_outside(
     values: IntArray, start: int, end: int, *, gap: tuple[int, int] | None = None
 ) -> int | None:
-    """The first value outside of start <= value < end, or inside of a gap of that range."""
+    """The first value that is not in [start, end), or is in a gap of that range."""
     flat = np.asarray(values).reshape(-1)
     if not len(flat):
         return None

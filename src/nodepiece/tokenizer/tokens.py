@@ -19,7 +19,7 @@ from nodepiece.graph.nearest import (
 )
 from nodepiece.graph.short_text import few, plural, short
 from nodepiece.tokenizer.context import RelationSets, relation_sets
-from nodepiece.tokenizer.token_values import fault_in
+from nodepiece.tokenizer.token_values import find_invalid_token
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
 NO_DISTANCE = UNREACHED  # of [PAD] and [DISCONNECTED], and of all in the ablation without distances
@@ -27,7 +27,7 @@ NO_DISTANCE = UNREACHED  # of [PAD] and [DISCONNECTED], and of all in the ablati
 
 @dataclass(frozen=True)
 class Salts:
-    """All randomness of a tokenization: with the same salts it can be repeated."""
+    """The salts of all random choices of a tokenization: the same salts give the same tokens."""
 
     relations: np.uint64  # which m relations a node keeps
     anchors: np.uint64  # which equidistant anchors it keeps, or which k at random
@@ -46,7 +46,7 @@ class TokenTable:
     distances: Distances  # (num_nodes, k) hops, NO_DISTANCE where there is no anchor
     relations: IntArray  # (num_nodes, m) token ids in `relation_order`, [PAD] last
     relation_sets: RelationSets  # all relations, from which `relations` was sampled
-    salts: Salts | None = None  # None: not known, so the table cannot follow a changing graph
+    salts: Salts | None = None  # None: not known, so the table cannot be updated
 
     def __post_init__(self) -> None:
         for field in ("anchors", "distances", "relations"):
@@ -61,14 +61,16 @@ class TokenTable:
         )
 
     @cached_property
-    def fault(self) -> str | None:
+    def invalid_value(self) -> str | None:
         """A description of an invalid value in the table; None if all are valid."""
-        return fault_in(self.vocabulary, self.anchors, self.distances, self.relations)
+        return find_invalid_token(self.vocabulary, self.anchors, self.distances, self.relations)
 
     def check(self) -> None:
         """Refuse a damaged table, as kernels use its values as indices; it is read once."""
-        if self.fault is not None:
-            raise InputError(f"the tokens are damaged ({self.fault}); run nodepiece tokenize again")
+        if self.invalid_value is not None:
+            raise InputError(
+                f"the tokens are damaged ({self.invalid_value}); run nodepiece tokenize again"
+            )
 
     @property
     def num_nodes(self) -> int:
@@ -101,7 +103,7 @@ def tokenize(
     rng: np.random.Generator,
     adjacency: Adjacency | None = None,
 ) -> TokenTable:
-    """Write every node of a graph as pieces, by the settings of the vocabulary.
+    """The tokens of every node of a graph, by the settings of the vocabulary.
 
     `adjacency` saves building it again where the caller has it.
     """
@@ -110,7 +112,7 @@ def tokenize(
 
 
 def tokenize_by(salts: Salts, adjacency: Adjacency, vocabulary: Vocabulary) -> TokenTable:
-    """Tokenize with these salts."""
+    """The token table for given salts."""
     settings = vocabulary.settings
     sets = relation_sets(adjacency)
     relations = sets.sample_by(
@@ -123,7 +125,7 @@ def tokenize_by(salts: Salts, adjacency: Adjacency, vocabulary: Vocabulary) -> T
     anchors = vocabulary.anchor_tokens(nearest)
     if not settings.distances:
         distances[:] = NO_DISTANCE
-    tokens = vocabulary.relation_tokens(relations)  # the padding beyond all relations stays so
+    tokens = vocabulary.relation_tokens(relations)  # maps the fill value to the padding token
     return TokenTable(vocabulary, anchors, distances, tokens, sets, salts)
 
 
@@ -144,7 +146,7 @@ def assign_anchors(
     return np.take_along_axis(chosen, order, 1), np.take_along_axis(distances, order, 1)
 
 
-def held_anchors(table: TokenTable, adjacency: Adjacency) -> tuple[IntArray, Distances]:
+def stored_anchors(table: TokenTable, adjacency: Adjacency) -> tuple[IntArray, Distances]:
     """The result of `assign_anchors` for a table: positions of anchors and their true distances.
 
     They are computed again where the table does not store distances.

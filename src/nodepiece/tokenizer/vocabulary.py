@@ -11,7 +11,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.graph.nearest import UNREACHED
 from nodepiece.graph.short_text import few, plural
-from nodepiece.tokenizer.anchors import anchor_for_each_lost_component, select_anchors
+from nodepiece.tokenizer.anchors import anchors_of_unreached_components, select_anchors
 from nodepiece.tokenizer.settings import TokenizerSettings
 
 PADDING_NAME = "[PAD]"
@@ -103,7 +103,7 @@ def fit_vocabulary(
     rng: np.random.Generator,
     adjacency: Adjacency | None = None,
 ) -> Vocabulary:
-    """Choose the anchors of a graph; its relations, both ways, are all in the vocabulary.
+    """The vocabulary of a graph: the chosen anchors and all relations, direct and inverse.
 
     `adjacency` saves building it again where the caller has it.
     """
@@ -111,7 +111,7 @@ def fit_vocabulary(
     num_anchors = settings.anchors_in(graph.num_nodes)
     anchors = select_anchors(adjacency, num_anchors, settings.mix, rng=rng)
     if settings.disconnected == "anchor" and num_anchors:
-        extra = anchor_for_each_lost_component(adjacency, anchors)
+        extra = anchors_of_unreached_components(adjacency, anchors)
         anchors = np.concatenate([anchors, extra])
     return Vocabulary(
         anchors,

@@ -92,7 +92,7 @@ class QueryBatches:
         *,
         num_batches: int | None = None,
         targets: TargetChoice = ALL_TARGETS,
-        num_processes: int = 1,  # so many processes go through an epoch together
+        num_processes: int = 1,  # that share an epoch
         average: Callable[[list[Tensor]], None] | None = None,  # over them, in place; None: one
     ) -> None:
         head, relation, tail = edges.long().T
@@ -142,7 +142,7 @@ class QueryBatches:
         self.queries = torch.empty(self.num_batches, self.batch_size, 2, device=device).long()
 
     def _write_epoch(self, counts: Tensor, generator: torch.Generator) -> None:
-        """Write every batch's answers side by side into the epoch's buffers."""
+        """Write the answers of all batches to the buffers of the epoch."""
         device = counts.device
         slot = torch.repeat_interleave(torch.arange(len(counts), device=device), counts)
         answer = torch.arange(len(slot), device=device)
@@ -193,7 +193,7 @@ class FactBatches:
         *,
         num_batches: int | None = None,
         sample_weight: Tensor | None = None,  # (num_edges,) how much each fact counts
-        num_processes: int = 1,  # so many processes go through an epoch together
+        num_processes: int = 1,  # that share an epoch
     ) -> None:
         self.edges, self.sample_weight, self.is_drawn = (
             edges,
@@ -203,7 +203,7 @@ class FactBatches:
         self.num_batches = num_batches or -(-len(edges) // (batch_size * num_processes))
         shape = (self.num_batches, batch_size)
         self.chosen = torch.empty(shape, dtype=torch.int64, device=edges.device)
-        self.capacity = 0  # all batches are alike
+        self.capacity = 0  # all batches have the same shape
 
     def reserve(self, capacity: int) -> None:
         pass
@@ -240,10 +240,10 @@ def rank_at_random(group: Tensor, first: Tensor, *, generator: torch.Generator) 
 
 
 def subsampling_weights(edges: Tensor, num_relations: int) -> Tensor:
-    """The weight of each fact, smaller where many share its head and relation: (num_edges,).
+    """The weight of each fact, smaller if many facts share its head and relation: (num_edges,).
 
-    1 / sqrt(8 + their number), then scaled to a mean of 1. The 8 is from the published code, which
-    starts counting at 4, for the head and for the tail.
+    1 / sqrt(8 + number of these facts), scaled to a mean of 1. The 8 is from the published code,
+    which starts counting at 4, both for the head and for the tail.
     """
     head, relation, _ = edges.long().T
     key, order = torch.sort(head * num_relations + relation)

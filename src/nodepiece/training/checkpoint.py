@@ -71,7 +71,7 @@ def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[s
     trainer.generator.set_state(tensors["generator"].cpu())
     progress = Progress(**json.loads(header["progress"]))
     trainer.batches.reserve(progress.capacity)
-    trainer.discard_recorded()  # the optimizer and the batches have other tensors now
+    trainer.discard_captured()  # the optimizer and the batches have new tensors
     best = {name: value.to(trainer.device) for name, value in groups["best"].items()}
     return progress, best or None
 

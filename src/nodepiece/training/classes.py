@@ -15,7 +15,7 @@ from nodepiece.training.trainer import Trainer
 
 
 class LabelBatch(NamedTuple):
-    """Nodes and all their classes."""
+    """Labelled nodes and all their classes."""
 
     nodes: Tensor  # (num_labelled,)
     classes: Tensor  # (2, num_labels) rows of the batch and class ids

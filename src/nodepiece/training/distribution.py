@@ -3,7 +3,7 @@
 Each process has the whole model and draws different facts. After the backward pass the gradients
 are averaged over all processes, so every process takes the same step. DistributedDataParallel does
 that too, but by hooks in the backward pass, and a step that is replayed as a CUDA graph runs no
-hooks. They would gain little: a model of pieces is small (27 MB at 6.9 million numbers).
+hooks. The hooks would gain little: a model of pieces is small (27 MB for 6.9 million parameters).
 """
 
 import os
@@ -20,7 +20,7 @@ from torch import Tensor, distributed
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import FloatArray, IntArray
 
-PATIENCE = timedelta(hours=4)  # timeout, as all processes wait while the first one tokenizes
+TIMEOUT = timedelta(hours=4)  # long, as all processes wait while the first one tokenizes
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def current_processes() -> Processes:
     return Processes(distributed.get_rank(), distributed.get_world_size())
 
 
-def keep_to_own_threads() -> None:
+def limit_threads() -> None:
     """Use OMP_NUM_THREADS threads; torchrun sets it to 1 unless the user sets it.
 
     Kernels compiled by numba raise the number to that of all cores when they first run.
@@ -105,7 +105,7 @@ def keep_to_own_threads() -> None:
 
 
 def torchrun_rank() -> int:
-    """The number of this process among those that torchrun started; 0 where it did not."""
+    """The rank of this process under torchrun; 0 without torchrun."""
     return int(os.environ["RANK"]) if is_under_torchrun() else 0
 
 
@@ -131,10 +131,10 @@ def own_gpu(device: torch.device) -> int:
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[Processes]:
-    """Join the processes that torchrun started for the block; without torchrun, this one alone.
+    """Join the processes that torchrun started, for the block; without torchrun, this one alone.
 
     Tensors on the host use gloo, those on a GPU NCCL; the GPU of a process is its local rank. A
-    nested block changes nothing. At the end all processes leave together; after an error a process
+    nested block has no effect. At the end all processes leave together; after an error a process
     leaves without waiting for the others, which torchrun then ends.
     """
     if not is_under_torchrun() or distributed.is_initialized():
@@ -148,13 +148,13 @@ def process_group(device: torch.device) -> Iterator[Processes]:
         distributed.destroy_process_group()
 
 
-_rendezvous_numbers = count()  # alike in all processes, as they run one program
+_rendezvous_numbers = count()  # the same in all processes, as they run the same program
 
 
 def join(device: torch.device) -> None:
-    # PyTorch imports this with its first optimizer. Imported later, its functions would have the
-    # group as a default and so keep it after its end: gloo's threads would outlive Python, which
-    # now and then aborts the process.
+    # PyTorch imports this with its first optimizer. If it were imported after the group is joined,
+    # its functions would have the group as a default argument and keep it alive: gloo's threads
+    # would outlive the interpreter, which sometimes aborts the process.
     from torch.distributed import nn  # noqa: F401
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
@@ -163,9 +163,9 @@ def join(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.set_device(own_gpu(device))
         backend = "cpu:gloo,cuda:nccl"
-    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-    # torchrun keeps the store: a process that joins again must not find old addresses there.
+    store, rank, size = next(rendezvous("env://", timeout=TIMEOUT))
+    # torchrun keeps the store, so a process that joins again must not find old addresses there.
     fresh = PrefixStore(f"meeting {next(_rendezvous_numbers)}", store)
     distributed.init_process_group(
-        backend, store=fresh, rank=rank, world_size=size, timeout=PATIENCE
+        backend, store=fresh, rank=rank, world_size=size, timeout=TIMEOUT
     )

@@ -33,7 +33,7 @@ def inductive_trainer(
 ) -> Trainer[FactBatch] | Trainer[QueryBatch]:
     """A trainer for single facts, or for queries with all answers where the loss needs them."""
     if model.training_view is None:
-        raise ValueError("the model has no training_view; set it with look_at")
+        raise ValueError("the model has no training_view; set it before")
     loss = partial(
         loss_of_targets,
         model,

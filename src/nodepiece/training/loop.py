@@ -42,7 +42,7 @@ def fit(
     should_stop: Callable[[], bool],
     resume: bool,
 ) -> tuple[Progress, Stopping]:
-    """Train to the end, leaving the best weights (or the last, without validation) in the model.
+    """Train to the end; the model then has the best weights, or the last without validation.
 
     `before_epoch` may change the tokens. `should_stop` is called after every epoch; if it returns
     True, a checkpoint is written at once and training ends, to be resumed later.
@@ -52,7 +52,7 @@ def fit(
     if resume and checkpoint.exists():
         progress, best = load_checkpoint(checkpoint, trainer)
     last_saved = perf_counter()
-    while progress.epoch < settings.epochs and not _is_out_of_patience(trainer, progress):
+    while progress.epoch < settings.epochs and not _is_patience_over(trainer, progress):
         start = perf_counter()
         epoch = progress.epoch
         trainer.start_epoch(epoch)
@@ -78,12 +78,12 @@ def fit(
     save_checkpoint(checkpoint, trainer, progress, best)
     if best is not None:
         trainer.model.load_state_dict(best)
-    if _is_out_of_patience(trainer, progress):
-        return progress, Stopping(f"no better for {progress.since_best} validations")
+    if _is_patience_over(trainer, progress):
+        return progress, Stopping(f"no improvement in {progress.since_best} validations")
     return progress, Stopping("all epochs done")
 
 
-def _is_out_of_patience(trainer: Trainer[Any], progress: Progress) -> bool:
+def _is_patience_over(trainer: Trainer[Any], progress: Progress) -> bool:
     patience = trainer.settings.patience
     return patience > 0 and progress.since_best >= patience
 

@@ -145,10 +145,11 @@ def self_adversarial(
     margin: float,
     temperature: float,
 ) -> Tensor:
-    """Sun et al., 2019. With scores that are negative distances d, and temperature 0:
+    """The self-adversarial loss of Sun et al., 2019.
 
-    -(1/2) [mean log sigmoid(margin - d of facts) + mean log sigmoid(d of negatives - margin)],
-    which is what the paper's link prediction was trained with.
+    With scores that are negative distances d, and temperature 0, it is the loss of the paper's
+    link prediction:
+    -(1/2) [mean log sigmoid(margin - d of facts) + mean log sigmoid(d of negatives - margin)].
     """
     of_positive = functional.softplus(-margin - positive)
     of_negative = functional.softplus(margin + negative)
@@ -164,9 +165,10 @@ def softplus_loss(
     margin: float,
     temperature: float,
 ) -> Tensor:
-    """Trouillon et al., 2016: scores of facts and of negatives have equal weights.
+    """The softplus loss of Trouillon et al., 2016, with equal weights for facts and negatives.
 
-    The margin is added to scores first: 0 for products, the radius of true facts for distances.
+    The margin is added to scores first: 0 for products; for distances, true facts should be nearer
+    than the margin.
     """
     num_negatives = negative.shape[1]
     of_positive = functional.softplus(-margin - positive)
@@ -184,7 +186,7 @@ def margin_loss(
     margin: float,
     temperature: float,
 ) -> Tensor:
-    """Bordes et al., 2013: a fact should score higher than each of its negatives by the margin."""
+    """The margin loss of Bordes et al., 2013: facts should score higher than negatives by it."""
     shortfall = (margin - positive[:, None] + negative).relu()
     return _mean_of_facts(_mean_of_negatives(shortfall, negative, temperature), sample_weight)
 

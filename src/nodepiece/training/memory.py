@@ -19,7 +19,7 @@ def keep_freed_memory() -> None:
         return
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except AttributeError:  # musl has none
+    except AttributeError:  # musl has no mallopt
         return
     mallopt(MMAP_MAX, 0)  # no block is a separate mapping, which would be unmapped when freed
     mallopt(TRIM_THRESHOLD, NEVER)

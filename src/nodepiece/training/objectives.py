@@ -19,7 +19,7 @@ from nodepiece.training.settings import OneVsAllSettings, SampledSettings, Train
 
 
 class FactScorer(Protocol):
-    """A model, or a graph that it has encoded, that can score single facts."""
+    """A model, or an encoded graph, that can score single facts."""
 
     @property
     def num_nodes(self) -> int: ...
@@ -154,7 +154,7 @@ def scores_with_own_negatives(
     head, tail = vectors[:batch_size, None], vectors[batch_size : 2 * batch_size, None]
     negative = vectors[2 * batch_size :].view(batch_size, num_negatives, -1)
     relation = model.relation_vectors().index_select(0, batch.relations)[:, None]
-    # One call for the fact and all its negatives: on a GPU the number of kernels is what counts.
+    # One call for the fact and all its negatives: on a GPU the number of kernels decides the time.
     num_tails = (num_negatives + 1) // 2
     heads = torch.cat([head.expand(-1, 1 + num_tails, -1), negative[:, num_tails:]], dim=1)
     unchanged = tail.expand(-1, num_negatives - num_tails, -1)
@@ -168,8 +168,8 @@ def scores_with_shared_negatives(
 ) -> tuple[Tensor, Tensor]:
     """Scores of facts, (batch_size,), and of one set of negative tails for the whole batch.
 
-    Heads get negatives too, as a batch contains inverses, whose tails they are. There are so few
-    nodes that encoding them takes little time, and the scores are a matrix product.
+    Heads get negatives too, as a batch contains inverse facts, whose tails they are. Few nodes are
+    encoded, and the scores are a matrix product.
     """
     batch_size = len(batch.heads)
     drawn = torch.randint(

@@ -21,9 +21,9 @@ Batch = TypeVar("Batch")
 
 
 class ChosenBatches(Generic[Batch]):
-    """Batches of facts that are chosen again before every epoch, always the same number."""
+    """Batches of facts that are chosen again before every epoch; their number does not change."""
 
-    capacity = 0  # it follows from the facts of an epoch
+    capacity = 0  # depends on the facts of an epoch only
 
     def __init__(self, make: Callable[[Tensor], Batches[Batch]], edges: Tensor) -> None:
         # edges: (num_edges, 3), of the first epoch
@@ -94,8 +94,7 @@ def loss_with_masked_nodes(
     """The loss of facts against negative tails, with the head or tail of some facts masked.
 
     With probability mask_share / 2 each, the head or the tail is replaced by the average over its
-    edges without this one (Albooyeh et al., 2020). A batch has inverses, so heads get negatives
-    as well.
+    other edges (Albooyeh et al., 2020). A batch contains inverse facts, so heads get negatives too.
     """
     vectors, relations = model.node_vectors(), model.relation_vectors()
     sums = neighbour_sums(vectors, relations, edge_index)

@@ -15,7 +15,7 @@ from nodepiece.training.distribution import current_processes
 from nodepiece.training.settings import TrainingSettings
 
 Batch = TypeVar("Batch")
-WARMUP_STEPS = 3  # run before a CUDA graph is captured, so that libraries have initialized
+WARMUP_STEPS = 3  # run before a CUDA graph is captured, so that libraries are initialized
 
 
 class Trainer(Generic[Batch]):
@@ -58,7 +58,7 @@ class Trainer(Generic[Batch]):
         self.stream = torch.cuda.Stream(self.device) if self.on_cuda else None  # type: ignore[no-untyped-call]
 
     def start_epoch(self, epoch: int) -> None:
-        """Seed the generator where there are several processes; called before anything is drawn.
+        """Seed the generator if there are several processes; called before anything is drawn.
 
         The seed of a process follows from the epoch, so that a run can be resumed from the
         checkpoint of the first process.
@@ -74,7 +74,7 @@ class Trainer(Generic[Batch]):
         self.model.train()
         self.set_learning_rate(learning_rate(self.settings, epoch))
         if self.batches.start_epoch(generator=self.generator):
-            self.discard_recorded()  # its shapes have changed
+            self.discard_captured()  # its shapes have changed
         self.step_of_epoch.zero_()
         self.loss_sum.zero_()
         total = self.batches.num_batches
@@ -91,8 +91,8 @@ class Trainer(Generic[Batch]):
             )
         return mean_loss
 
-    def discard_recorded(self) -> None:
-        """Discard the captured step, as its tensors moved or changed shape; capture it again."""
+    def discard_captured(self) -> None:
+        """Discard the captured step, as its tensors changed; the next steps capture it again."""
         self.captured, self.num_warmup_steps = [], 0
 
     def _synchronize(self) -> None:
@@ -129,12 +129,12 @@ class Trainer(Generic[Batch]):
 
     def _warmup_step(self) -> None:
         """Run a step on a side stream, as CUDA graph capture requires of the steps before it."""
-        with self._stream_aside() as stream, torch.cuda.stream(stream):
+        with self._side_stream() as stream, torch.cuda.stream(stream):
             self._step()
 
     @contextmanager
-    def _stream_aside(self) -> Iterator[torch.cuda.Stream]:
-        """Another stream, ordered after earlier and before later work of the current one."""
+    def _side_stream(self) -> Iterator[torch.cuda.Stream]:
+        """A side stream, ordered after earlier and before later work of the current stream."""
         current = torch.cuda.current_stream(self.device)
         stream = cast(torch.cuda.Stream, self.stream)
         stream.wait_stream(current)
@@ -154,13 +154,14 @@ class Trainer(Generic[Batch]):
     def _capture(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
         """A CUDA graph that does `work` when it is replayed.
 
-        PyTorch writes the seed and the offset of the generator to the device on the stream that
-        captures, and before every replay on the current one. So the replays wait for the capture:
-        its offset, 0, may otherwise arrive after theirs, and does while others use the GPU.
+        PyTorch writes the seed and offset of the generator to the device: at the capture on the
+        capturing stream, and before each replay on the current stream. The streams are ordered, as
+        the offset of the capture, 0, could otherwise arrive after that of a replay, and did while
+        other processes used the GPU.
         """
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
-        with self._stream_aside() as stream, torch.cuda.graph(graph, stream=stream):
+        with self._side_stream() as stream, torch.cuda.graph(graph, stream=stream):
             work()
         return graph
 
@@ -192,7 +193,7 @@ class Trainer(Generic[Batch]):
 
 
 def learning_rate(settings: TrainingSettings, epoch: int) -> float:
-    """The rate of an epoch, counted from 0."""
+    """The learning rate of an epoch, counted from 0."""
     rate = settings.learning_rate
     if epoch < settings.warmup_epochs:
         return rate * (epoch + 1) / (settings.warmup_epochs + 1)
