@@ -10,6 +10,7 @@ import pytest
 
 import nodepiece
 from nodepiece.errors import InputError
+from nodepiece.inference.facts import fact_run
 from nodepiece.inference.given_data import default_experiment
 from nodepiece.inference.opened_run import Run
 from nodepiece.inference.transformer import NodeVectorizer
@@ -59,6 +60,19 @@ def test_valid_and_test_are_evaluated_on(tmp_path: Path) -> None:
 
     for split in ("valid", "test"):
         assert run.evaluate(split).scores["count"] == 2  # a fact, its head and its tail
+
+
+def test_without_valid_some_facts_are_held_out_of_many(tmp_path: Path) -> None:
+    facts = [
+        (f"person {each}", "friend of", f"person {(each + step) % 100}")
+        for each in range(100)
+        for step in (1, 2, 5)
+    ]
+
+    run = trained(facts, tmp_path / "run")
+
+    parts = [len(fact_run(run).dataset.part(split)) for split in ("train", "valid", "test")]
+    assert sum(parts) == 300 and min(parts) > 0
 
 
 def test_settings_by_name_go_with_facts_in_memory(tmp_path: Path) -> None:

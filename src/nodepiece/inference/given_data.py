@@ -17,6 +17,7 @@ from nodepiece.training.checkpoint import Progress
 log = logging.getLogger("nodepiece")
 
 RECIPE = "countries"  # of a graph that is given without settings: small, quick and robust
+FEW_FACTS = 200  # of which none are held out for validation
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,10 @@ def on_dataset(
 
 
 def default_experiment(dataset: Dataset) -> Experiment:
-    """Settings for a graph of up to some 100,000 nodes, trained against all nodes."""
+    """Settings for a graph of up to some 100,000 nodes, trained against all nodes.
+
+    Without validation facts some are held out, unless there are few.
+    """
     recipe = load_experiment(RECIPE)
     tokenizer = replace(
         recipe.tokenizer,
@@ -89,7 +93,7 @@ def default_experiment(dataset: Dataset) -> Experiment:
         anchors_per_node=min(recipe.tokenizer.anchors_per_node, dataset.num_nodes),
     )
     training = recipe.training
-    if not len(dataset.valid):
+    if not len(dataset.valid) and dataset.train.num_triples < FEW_FACTS:
         training = replace(training, validate_every=0, patience=0)
     return replace(recipe, name=dataset.name, tokenizer=tokenizer, training=training)
 
