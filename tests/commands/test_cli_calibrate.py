@@ -20,6 +20,8 @@ def test_a_calibrated_run_scores_with_probabilities(nodepiece: Nodepiece, run: P
     lines = nodepiece("score", run, "facts.tsv").out.splitlines()
     said = [json.loads(line)["probability"] for line in lines]
     assert 0 <= said[1] <= said[0] <= 1
+    query = ("--head", "Kenya", "--relation", "borders", "--top", 2)
+    assert "probability" in nodepiece("predict", run, *query).out
 
 
 def test_triples_are_classified_in_one_command(

@@ -74,6 +74,8 @@ def ids(run: FactRun, fact: tuple[str, str, str]) -> IntArray:
 def test_a_run_has_no_probabilities_before_it_is_calibrated(run: FactRun) -> None:
     assert probabilities(run, np.zeros((2, 3), np.int32), np.zeros(2)) is None
     assert "probability" not in run.predict_many([("person 0", "friend of", "?")]).column_names
+    (answer,) = run.predict(head="person 0", relation="friend of", top=1)
+    assert answer.probability is None and "probability" not in answer.to_json()
 
 
 def test_answers_have_probabilities_that_fall_with_their_rank(calibrated: FactRun) -> None:
@@ -85,6 +87,27 @@ def test_answers_have_probabilities_that_fall_with_their_rank(calibrated: FactRu
     assert table["probability"].between(0, 1).all()
     for _, answers in table.groupby("query"):
         assert answers["probability"].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        ("person 1", "friend of", None),
+        (None, "friend of", "person 1"),
+        ("person 1", None, "person 2"),
+    ],
+)
+def test_one_query_has_the_probabilities_of_many(
+    calibrated: FactRun, query: tuple[str | None, str | None, str | None]
+) -> None:
+    head, relation, tail = query
+
+    answers = calibrated.predict(head=head, relation=relation, tail=tail, top=4)
+    table = calibrated.predict_many([tuple(part or "?" for part in query)], top=4)
+
+    said = [answer.probability for answer in answers]
+    np.testing.assert_allclose(said, table["probability"].to_pylist(), atol=1e-6)
+    assert answers[0].to_json()["probability"] == said[0]
 
 
 def test_scored_facts_have_probabilities(calibrated: FactRun) -> None:

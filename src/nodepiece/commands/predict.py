@@ -86,7 +86,8 @@ def predict(
 ) -> None:
     """Complete a fact: give two of --head, --relation and --tail, and get the third.
 
-    The likeliest answers come first. Scores can be compared within one query only. With --node,
+    The likeliest answers come first. Scores can be compared within one query only; after nodepiece
+    calibrate, answers also have probabilities. With --node,
     prints the classes of a node and their probabilities. With --facts, a query may name new nodes
     that these facts describe.
 
@@ -168,9 +169,13 @@ def answer_table(
     table.add_column("", justify="right")
     table.add_column(words[0], overflow="fold")
     table.add_column(words[1], justify="right")
+    is_calibrated = any(answer.probability is not None for answer in answers)
+    if is_calibrated:
+        table.add_column("probability", justify="right")
     if with_known:
         table.add_column("known")
     for place, answer in enumerate(answers, start=1):
         cells = [str(place), answer.name, f"{answer.score:.3f}"]
+        cells += [f"{answer.probability:.3f}"] if is_calibrated else []
         table.add_row(*cells, *(["yes" if answer.is_known else ""] if with_known else []))
     return table

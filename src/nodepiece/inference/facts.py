@@ -91,11 +91,28 @@ class FactRun(Run):
             scores[~is_seen] = -np.inf
         name_of = dataset.names.relation if relation is None else dataset.names.node
         order = best_first(scores, top)
+        order = order[np.isfinite(scores[order])]
+        said = self._probabilities(query, order, scores[order])
         return [
-            Prediction(name_of(answer), float(scores[answer]), bool(np.isin(answer, known)))
-            for answer in order.tolist()
-            if np.isfinite(scores[answer])
+            Prediction(name_of(answer), float(scores[answer]), bool(is_known), probability)
+            for answer, is_known, probability in zip(
+                order.tolist(), np.isin(order, known), said, strict=True
+            )
         ]
+
+    def _probabilities(
+        self, query: Query, answers: IntArray, scores: FloatArray
+    ) -> Sequence[float | None]:
+        """The probability of each answer to a query; None if the run is not calibrated."""
+        calibrated = self.calibrated
+        if calibrated is None:
+            return [None] * len(answers)
+        triples = np.empty((len(answers), 3), np.int64)
+        triples[:, 0] = query.first
+        given, asked = (2, 1) if query.is_relation_query else (1, 2)
+        triples[:, given], triples[:, asked] = query.second, answers
+        found: list[float] = calibrated(triples, scores, not query.is_relation_query).tolist()
+        return found
 
     def predict_many(
         self,

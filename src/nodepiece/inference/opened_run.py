@@ -41,9 +41,11 @@ class Prediction:
     name: str
     score: float
     is_known: bool  # stated in the training, validation or test facts
+    probability: float | None = None  # that the fact is true; None: the run is not calibrated
 
     def to_json(self) -> dict[str, object]:
-        return {"name": self.name, "score": self.score, "known": self.is_known}
+        said = {} if self.probability is None else {"probability": self.probability}
+        return {"name": self.name, "score": self.score, **said, "known": self.is_known}
 
 
 @dataclass(frozen=True, eq=False)
