@@ -238,19 +238,19 @@ def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
 SETTINGS = ("--set", "training.epochs=3", "--set", "encoder.dim=16", "--device", "cpu")
 
 
-def test_stopped_after_an_epoch_and_resumed_it_ends_where_it_would_have(
+def test_stopped_in_an_epoch_and_resumed_it_ends_where_it_would_have(
     nodepiece: Nodepiece, ctrl_c: None
 ) -> None:
     stopped = nodepiece("train", "countries", "-o", "run", *SETTINGS)
 
     assert stopped.status == 130
-    assert "stopping after this epoch; press Ctrl-C again to stop at once" in stopped.err
+    assert "stopping and saving; press Ctrl-C again to stop at once" in stopped.err
     assert stopped.err.splitlines()[-1] == (
-        "stopped after the epoch; continue with: nodepiece train countries "
+        "stopped and saved; continue with: nodepiece train countries "
         "--set training.epochs=3 --set encoder.dim=16 --device cpu --resume -o run"
     )
     assert "Traceback" not in stopped.err
-    assert len(Path("run/history.jsonl").read_text().splitlines()) == 1
+    assert Path("run/history.jsonl").read_text() == ""  # no epoch is done yet
     unfinished = nodepiece("predict", "run", "--head", "Kenya", "--relation", "borders")
     assert unfinished.status == 2
     assert "finish it with: nodepiece train run/config.toml --resume -o run" in unfinished.err
@@ -267,6 +267,7 @@ def test_the_second_ctrl_c_stops_at_once(
 
     def press(self: EpochProgress, epoch: int, done: int, total: int) -> None:
         on_step(self, epoch, done, total)
+        signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(EpochProgress, "on_step", press)

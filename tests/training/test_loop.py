@@ -141,7 +141,7 @@ def test_callbacks_see_every_step_and_every_epoch(tmp_path: Path) -> None:
     ] * 2
 
 
-@pytest.mark.parametrize("stop_after", [1, 2, 3, 4])
+@pytest.mark.parametrize("stop_after", [1, 3, 4, 6, 8, 15, 16])  # steps; an epoch has 4
 @pytest.mark.parametrize("loss", ["cross-entropy", "self-adversarial"])
 def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
     loss: str, stop_after: int, tmp_path: Path
@@ -151,19 +151,73 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
     validate, _ = scripted([0.1, 0.5, 0.3, 0.2], whole)
     expected, _ = run(whole, tmp_path / "whole", validate=validate)
 
-    script = [0.1, 0.5, 0.3, 0.2]
+    script, num_validated = [0.1, 0.5, 0.3, 0.2], stop_after // 4
     first = trainer(**settings)
-    validate, _ = scripted(script[:stop_after], first)
-    _, stopping = run(first, tmp_path, validate=validate, stop_after=stop_after)
+    validate, _ = scripted(script[:num_validated], first)
+    stopped, stopping = run(first, tmp_path, validate=validate, stop_after=stop_after)
     assert stopping.interrupted
+    assert (stopped.epoch, stopped.step, stopped.num_steps) == (*divmod(stop_after, 4), stop_after)
     second = trainer(seed=7, **settings)  # nothing of what it starts with may matter
-    validate, _ = scripted(script[stop_after:], second)
+    validate, _ = scripted(script[num_validated:], second)
     progress, _ = run(second, tmp_path, validate=validate, resume=True)
 
     torch.testing.assert_close(second.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
     for record in progress.history + expected.history:
         del record["seconds"]
     assert progress.history == expected.history
+    assert progress.num_steps == expected.num_steps == 16
+
+
+def test_a_run_stopped_twice_in_one_epoch_goes_on_from_there(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"loss": "self-adversarial", "epochs": 2}
+    whole = trainer(**settings)
+    run(whole, tmp_path / "whole")
+
+    run(trainer(**settings), tmp_path, stop_after=1)
+    run(trainer(seed=5, **settings), tmp_path, stop_after=2, resume=True)  # after step 3
+    last = trainer(seed=7, **settings)
+    progress, _ = run(last, tmp_path, resume=True)
+
+    assert progress.num_steps == 8
+    torch.testing.assert_close(last.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
+
+
+def test_a_long_epoch_is_saved_in_between(tmp_path: Path) -> None:
+    made = trainer(epochs=1, checkpoint_seconds=1e-9)
+    seen: list[int] = []
+
+    class Looks:
+        def on_step(self, epoch: int, done: int, total: int) -> None:
+            path = tmp_path / "checkpoint.safetensors"
+            seen.append(load_checkpoint(path, trainer())[0].step if path.exists() else 0)
+
+        def on_epoch(self, record: dict[str, Any], progress: Progress) -> None:
+            pass
+
+    fit(
+        made,
+        checkpoint=tmp_path / "checkpoint.safetensors",
+        validate=dict,
+        before_epoch=lambda epoch: None,
+        callbacks=[Looks()],
+        should_stop=lambda: False,
+        resume=False,
+    )
+    assert seen == [0, 1, 2, 3]
+
+
+def test_a_callback_may_look_at_the_loss_so_far(tmp_path: Path) -> None:
+    class Losses(Watch):
+        def on_start(self, trainer: Trainer[Any]) -> None:
+            self.trainer, self.losses = trainer, list[float]()
+
+        def on_step(self, epoch: int, done: int, total: int) -> None:
+            self.losses.append(self.trainer.mean_loss)
+
+    watch = Losses()
+    progress, _ = run(trainer(epochs=1), tmp_path, watch=watch)
+    assert len(set(watch.losses)) == 4
+    assert watch.losses[-1] == pytest.approx(progress.history[0]["loss"])
 
 
 def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_the_loss_falls(loss: str) -> None:
 class OneNumber:
     """The simplest batches: the same number, three times an epoch."""
 
-    num_batches, capacity = 3, 0
+    num_batches, capacity, facts_per_step = 3, 0, 1.0
 
     def reserve(self, capacity: int) -> None:
         pass

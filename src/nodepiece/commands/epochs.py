@@ -1,4 +1,4 @@
-"""Progress of training: epochs done, loss and time left."""
+"""Progress of training: steps, epochs, loss, facts a second and time left."""
 
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -10,21 +10,25 @@ from nodepiece.commands.tables import SHARES
 
 if TYPE_CHECKING:
     from nodepiece.training.checkpoint import Progress as TrainingProgress
+    from nodepiece.training.trainer import Trainer
 
-SECONDS_BETWEEN_LINES = 10.0
-STEPS_BETWEEN_UPDATES = 20
+SECONDS_BETWEEN_LINES = 10.0  # of epochs
+SECONDS_BETWEEN_STEPS = 30.0  # lines of steps, in a long epoch
+SECONDS_BETWEEN_UPDATES = 1.0  # of the bar
 
 
 class EpochProgress:
-    """Progress as a bar on a terminal, elsewhere as a line for the first and the last epoch and
-    at most every ten seconds in between.
+    """Progress as a bar on a terminal; elsewhere as a line for the first and the last epoch, at
+    most every ten seconds for others, and every half minute within a long one.
     """
 
     def __init__(self, num_epochs: int) -> None:
         self.num_epochs = num_epochs
         self.is_under_way = False  # between the first step and the end of the last epoch
-        self.start = self.last_line = 0.0
-        self.first_epoch = 0
+        self.start = self.last_line = self.last_update = 0.0
+        self.first_done = 0.0  # epochs done before, and the number of steps since
+        self.num_steps = 0
+        self.trainer: Trainer[Any] | None = None
         self.bar = Progress(
             TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
             BarColumn(bar_width=20),
@@ -48,23 +52,50 @@ class EpochProgress:
         self._stop_bar()
         err.print(sentence, soft_wrap=True)
 
+    def on_start(self, trainer: "Trainer[Any]") -> None:
+        self.trainer = trainer
+
     def on_step(self, epoch: int, done: int, total: int) -> None:
+        now = perf_counter()
         if not self.is_under_way:
-            self.is_under_way, self.start, self.first_epoch = True, perf_counter(), epoch
+            self.is_under_way, self.start, self.num_steps = True, now, 0
+            self.last_line = self.last_update = now
+            self.first_done = epoch + (done - 1) / total
             if err.is_terminal:
                 self.bar.start()
-        if done % STEPS_BETWEEN_UPDATES == 0 or done == total:
-            self.bar.update(self.task, completed=epoch + done / total)
+        self.num_steps += 1
+        if err.is_terminal:
+            if now - self.last_update > SECONDS_BETWEEN_UPDATES or done == total:
+                self.last_update = now
+                text = self._describe_step(done, total, now)
+                self.bar.update(self.task, completed=epoch + done / total, description=text)
+        elif now - self.last_line > SECONDS_BETWEEN_STEPS and done < total:
+            self.last_line = now
+            text = self._describe_step(done, total, now)
+            left = self._seconds_left(epoch + done / total, now)
+            err.print(f"epoch {epoch + 1}/{self.num_epochs}: {text}; {left:.0f} s left")
+
+    def _describe_step(self, done: int, total: int, now: float) -> str:
+        """Such as "step 120/700, loss 0.4512, 12,400 facts/s"."""
+        text = f"step {done:,}/{total:,}"
+        if self.trainer is None:
+            return text
+        rate = self.num_steps * self.trainer.batches.facts_per_step / max(1e-9, now - self.start)
+        return f"{text}, loss {self.trainer.mean_loss:.4f}, {rate:,.0f} facts/s"
+
+    def _seconds_left(self, done: float, now: float) -> float:
+        return (now - self.start) / max(1e-9, done - self.first_done) * (self.num_epochs - done)
 
     def on_epoch(self, record: dict[str, Any], progress: "TrainingProgress") -> None:
         epoch, text = record["epoch"], describe(record)
         is_last = epoch == self.num_epochs
         self.bar.update(self.task, completed=epoch, description=text)
         now = perf_counter()
-        if not err.is_terminal and (now - self.last_line > SECONDS_BETWEEN_LINES or is_last):
+        is_first = epoch - self.first_done <= 1
+        is_due = now - self.last_line > SECONDS_BETWEEN_LINES or is_first or is_last
+        if not err.is_terminal and is_due:
             self.last_line = now
-            left = (now - self.start) / (epoch - self.first_epoch) * (self.num_epochs - epoch)
-            ending = "" if is_last else f"; {left:.0f} s left"
+            ending = "" if is_last else f"; {self._seconds_left(epoch, now):.0f} s left"
             err.print(f"epoch {epoch}/{self.num_epochs}: {text}{ending}", soft_wrap=True)
         if is_last:
             self.is_under_way = False

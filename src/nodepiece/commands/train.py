@@ -1,8 +1,6 @@
 """nodepiece train: train the model of an experiment and write a run folder."""
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,13 +74,15 @@ def train(
 ) -> None:
     """Train a model and evaluate it on the test facts.
 
-    Ctrl-C stops after the epoch, and --resume continues from there to the same result. To train on
-    several GPUs: torchrun --nproc-per-node 4 -m nodepiece train EXPERIMENT.
+    Ctrl-C stops after the step (of several processes: after the epoch) and saves; --resume
+    continues from there to the same result. To train on several GPUs: torchrun --nproc-per-node 4
+    -m nodepiece train EXPERIMENT.
     """
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.run_folder import CONFIG
     from nodepiece.tasks.train import command_line, train_experiment
     from nodepiece.training.distribution import torchrun_rank
+    from nodepiece.training.interrupts import stop_on_interrupt
     from nodepiece.training.memory import keep_freed_memory
 
     if list_all:
@@ -107,7 +107,11 @@ def train(
             from nodepiece.training.tensorboard import TensorBoard
 
             callbacks += (TensorBoard(tensorboard / settings.name),)
-        with stop_after_epoch(lambda: progress.is_under_way) as should_stop:
+        with stop_on_interrupt(
+            lambda: progress.is_under_way,
+            lambda: err.print("stopping and saving; press Ctrl-C again to stop at once"),
+            lambda: interrupts.append(signal.SIGINT),
+        ) as should_stop:
             metrics = train_experiment(
                 experiment,
                 folder,
@@ -126,7 +130,7 @@ def train(
         again = command_line(
             experiment, folder, overrides=overrides, device=device, data=data, resume=True
         )
-        raise Stopped(f"stopped after the epoch; continue with: {again}")
+        raise Stopped(f"stopped and saved; continue with: {again}")
     for sentence in summary(metrics, folder):
         log(sentence)
 
@@ -149,29 +153,3 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
         f"{seconds['evaluate']:.1f} s of evaluation on {metrics['device']}",
         f"wrote {folder}; query it with: nodepiece predict {folder} {query}",
     ]
-
-
-@contextmanager
-def stop_after_epoch(is_under_way: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether training should stop after the current epoch.
-
-    The first Ctrl-C during the epochs requests this. The second one stops at once, and so does
-    any Ctrl-C before or after the epochs.
-    """
-    asked = False
-    before = signal.getsignal(signal.SIGINT)
-
-    def ask(number: int, frame: object) -> None:
-        nonlocal asked
-        if asked or not is_under_way():
-            interrupts.append(number)
-            raise KeyboardInterrupt
-        asked = True
-        err.print("stopping after this epoch; press Ctrl-C again to stop at once")
-
-    if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, ask)
-    try:
-        yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)

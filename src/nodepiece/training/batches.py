@@ -22,6 +22,10 @@ class Batches(Protocol[Batch_co]):
         """The number of steps in an epoch."""
 
     @property
+    def facts_per_step(self) -> float:
+        """How many facts (of labels: nodes) a step learns from, on average; for progress."""
+
+    @property
     def capacity(self) -> int:
         """The length of the padded part of a batch that varies between epochs; 0: none does."""
 
@@ -104,6 +108,7 @@ class QueryBatches:
         self.starts = counts.cumsum(0) - counts
         self.batch_size = batch_size
         self.num_batches = num_batches or -(-len(pairs) // (batch_size * num_processes))
+        self.facts_per_step = batch_size * num_processes * len(edges) / len(pairs)
         self.targets, self.capacity = targets, 0
         self.average = average
         self.mean_counts = torch.zeros(self.num_batches, device=edges.device)
@@ -203,6 +208,7 @@ class FactBatches:
         self.num_batches = num_batches or -(-len(edges) // (batch_size * num_processes))
         shape = (self.num_batches, batch_size)
         self.chosen = torch.empty(shape, dtype=torch.int64, device=edges.device)
+        self.facts_per_step = batch_size * num_processes
         self.capacity = 0  # all batches have the same shape
 
     def reserve(self, capacity: int) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of training between two epochs, to resume from."""
+"""Checkpoints: the state of training between two steps, to resume from."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -13,7 +13,7 @@ from torch import Tensor
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_file
 from nodepiece.renamed import current_tensor
-from nodepiece.training.trainer import Trainer
+from nodepiece.training.trainer import MidEpoch, Trainer
 
 FORMAT_VERSION = 2  # 1: before `nodepiece.renamed`
 HEADER = "nodepiece"
@@ -30,6 +30,8 @@ class Progress:
     seconds: float = 0.0  # of training so far
     capacity: int = 0  # of the batches, see Batches
     history: list[dict[str, Any]] = field(default_factory=list)  # one record an epoch
+    step: int = 0  # steps done of the next epoch
+    num_steps: int = 0  # steps done in all
 
 
 def save_checkpoint(
@@ -47,6 +49,10 @@ def save_checkpoint(
     for index, state in trainer.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{index}/{name}": value for name, value in state.items()}
     tensors["generator"] = trainer.generator.get_state()
+    progress.step = trainer.steps_done
+    if progress.step:  # to prepare the same epoch again, and go on in it
+        tensors["epoch_generator"] = trainer.epoch_generator
+        tensors["loss_sum"] = trainer.loss_sum
     header = {"format_version": str(FORMAT_VERSION), "progress": json.dumps(asdict(progress))}
     save_tensors(tensors, path, header)
 
@@ -70,6 +76,11 @@ def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[s
     trainer.optimizer.load_state_dict({"state": state, "param_groups": param_groups})
     trainer.generator.set_state(tensors["generator"].cpu())
     progress = Progress(**json.loads(header["progress"]))
+    if progress.step:
+        trainer.resumed_at = MidEpoch(
+            progress.step, tensors["loss_sum"].to(trainer.device), tensors["generator"].cpu()
+        )
+        trainer.generator.set_state(tensors["epoch_generator"].cpu())
     trainer.batches.reserve(progress.capacity)
     trainer.discard_captured()  # the optimizer and the batches have new tensors
     best = {name: value.to(trainer.device) for name, value in groups["best"].items()}

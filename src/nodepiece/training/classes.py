@@ -31,6 +31,7 @@ class LabelBatches:
         nodes = torch.tensor(labels.nodes.astype(np.int64)).to(device)
         classes = torch.tensor(labels.classes.T.astype(np.int64)).to(device)
         self.batch = LabelBatch(nodes, classes)
+        self.facts_per_step = len(nodes)
 
     def reserve(self, capacity: int) -> None:
         pass

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -14,6 +14,13 @@ from nodepiece.training.checkpoint import Progress, load_checkpoint, save_checkp
 from nodepiece.training.trainer import Trainer, learning_rate
 
 Metrics = dict[str, float]
+
+
+@runtime_checkable
+class TrainerCallback(Protocol):
+    """A callback that looks at the trainer while it trains: at the loss so far, for example."""
+
+    def on_start(self, trainer: Trainer[Any]) -> None: ...
 
 
 class Callback(Protocol):
@@ -44,43 +51,115 @@ def fit(
 ) -> tuple[Progress, Stopping]:
     """Train to the end; the model then has the best weights, or the last without validation.
 
-    `before_epoch` may change the tokens. `should_stop` is called after every epoch; if it returns
-    True, a checkpoint is written at once and training ends, to be resumed later.
+    `before_epoch` may change the tokens. `should_stop` is called after every step, or after every
+    epoch where several processes train; if it returns True, a checkpoint is written at once and
+    training ends, to be resumed later with the same result.
     """
-    settings, progress = trainer.settings, Progress()
-    best: dict[str, Tensor] | None = None
-    if resume and checkpoint.exists():
-        progress, best = load_checkpoint(checkpoint, trainer)
-    last_saved = perf_counter()
+    settings, fitting = trainer.settings, Fitting(trainer, checkpoint, callbacks)
+    progress = fitting.start(resume=resume)
     while progress.epoch < settings.epochs and not _is_patience_over(trainer, progress):
-        start = perf_counter()
+        fitting.clock = perf_counter()
         epoch = progress.epoch
         trainer.start_epoch(epoch)
         before_epoch(epoch)
-        loss = trainer.run_epoch(epoch, partial(_step, callbacks, epoch))
+        is_alone = trainer.processes.count == 1
+        loss = trainer.run_steps(
+            epoch,
+            partial(fitting.after_step, epoch),
+            should_stop=should_stop if is_alone else _never,
+        )
+        if loss is None:
+            fitting.save()
+            return progress, Stopping("interrupted", interrupted=True)
         record = {"epoch": epoch + 1, "loss": loss, "learning_rate": learning_rate(settings, epoch)}
         progress.epoch += 1
         is_last = progress.epoch == settings.epochs
         if settings.validate_every and (is_last or progress.epoch % settings.validate_every == 0):
             record |= validation_record(validate())
-            best = _keep_best(trainer, progress, record, best)
-        progress.seconds += perf_counter() - start
-        record["seconds"] = round(progress.seconds, 3)
-        progress.history.append(record)
-        for callback in callbacks:
-            callback.on_epoch(record, progress)
+            fitting.keep_best(record)
+        fitting.report(record)
         if trainer.processes.any(should_stop()):
-            save_checkpoint(checkpoint, trainer, progress, best)
+            fitting.save()
             return progress, Stopping("interrupted", interrupted=True)
-        if perf_counter() - last_saved > settings.checkpoint_seconds and not is_last:
-            save_checkpoint(checkpoint, trainer, progress, best)
-            last_saved = perf_counter()
-    save_checkpoint(checkpoint, trainer, progress, best)
-    if best is not None:
-        trainer.model.load_state_dict(best)
+        if fitting.is_save_due and not is_last:
+            fitting.save()
+    fitting.save()
+    if fitting.best is not None:
+        trainer.model.load_state_dict(fitting.best)
     if _is_patience_over(trainer, progress):
         return progress, Stopping(f"no improvement in {progress.since_best} validations")
     return progress, Stopping("all epochs done")
+
+
+def _never() -> bool:
+    return False
+
+
+class Fitting:
+    """Training that is under way: its progress, its best weights, when it was saved last."""
+
+    def __init__(self, trainer: Trainer[Any], checkpoint: Path, callbacks: list[Callback]) -> None:
+        self.trainer, self.checkpoint, self.callbacks = trainer, checkpoint, callbacks
+        self.progress = Progress()
+        self.best: dict[str, Tensor] | None = None
+        self.clock = self.last_saved = perf_counter()
+
+    def start(self, *, resume: bool) -> Progress:
+        """Go on from the checkpoint, if wanted and there; returns the progress so far."""
+        if resume and self.checkpoint.exists():
+            self.progress, self.best = load_checkpoint(self.checkpoint, self.trainer)
+        for callback in self.callbacks:
+            if isinstance(callback, TrainerCallback):
+                callback.on_start(self.trainer)
+        return self.progress
+
+    def count_seconds(self) -> None:
+        """Add the time since the last call to that of training."""
+        now = perf_counter()
+        self.progress.seconds += now - self.clock
+        self.clock = now
+
+    @property
+    def is_save_due(self) -> bool:
+        return perf_counter() - self.last_saved > self.trainer.settings.checkpoint_seconds
+
+    def save(self) -> None:
+        self.count_seconds()
+        save_checkpoint(self.checkpoint, self.trainer, self.progress, self.best)
+        self.last_saved = perf_counter()
+
+    def after_step(self, epoch: int, done: int, total: int) -> None:
+        """Count a step, call the callbacks, and save now and then in a long epoch."""
+        self.progress.num_steps += 1
+        for callback in self.callbacks:
+            callback.on_step(epoch, done, total)
+        is_wanted = self.trainer.settings.checkpoint_seconds > 0  # 0: after every epoch
+        if is_wanted and done < total and self.trainer.processes.count == 1 and self.is_save_due:
+            self.save()
+
+    def report(self, record: dict[str, Any]) -> None:
+        """Append a record to the history, with the seconds of training so far."""
+        self.count_seconds()
+        record["seconds"] = round(self.progress.seconds, 3)
+        self.progress.history.append(record)
+        for callback in self.callbacks:
+            callback.on_epoch(record, self.progress)
+
+    def keep_best(self, record: dict[str, Any]) -> None:
+        """Keep the present weights if their validation is the best so far."""
+        progress, metric = self.progress, self.trainer.settings.metric
+        name = f"valid_{metric}"
+        if name not in record:
+            prefix = "valid_"
+            known = ", ".join(key.removeprefix(prefix) for key in record if key.startswith(prefix))
+            raise InputError(f"training.metric = {metric!r} is not one of {known}")
+        if progress.best_metric is not None and record[name] <= progress.best_metric:
+            progress.since_best += 1
+            return
+        progress.best_metric, progress.best_epoch = record[name], progress.epoch
+        progress.since_best = 0
+        state = self.trainer.model.state_dict().items()
+        self.best = {key: value.detach().clone() for key, value in state}
 
 
 def _is_patience_over(trainer: Trainer[Any], progress: Progress) -> bool:
@@ -94,26 +173,3 @@ def validation_record(metrics: Metrics) -> Metrics:
         name if name.startswith("train_") else f"valid_{name}": value
         for name, value in metrics.items()
     }
-
-
-def _step(callbacks: list[Callback], epoch: int, done: int, total: int) -> None:
-    for callback in callbacks:
-        callback.on_step(epoch, done, total)
-
-
-def _keep_best(
-    trainer: Trainer[Any],
-    progress: Progress,
-    record: dict[str, Any],
-    best: dict[str, Tensor] | None,
-) -> dict[str, Tensor] | None:
-    name = f"valid_{trainer.settings.metric}"
-    if name not in record:
-        known = ", ".join(key.removeprefix("valid_") for key in record if key.startswith("valid_"))
-        raise InputError(f"training.metric = {trainer.settings.metric!r} is not one of {known}")
-    if progress.best_metric is not None and record[name] <= progress.best_metric:
-        progress.since_best += 1
-        return best
-    progress.best_metric, progress.best_epoch = record[name], progress.epoch
-    progress.since_best = 0
-    return {key: value.detach().clone() for key, value in trainer.model.state_dict().items()}

@@ -37,6 +37,10 @@ class ChosenBatches(Generic[Batch]):
     def num_batches(self) -> int:
         return self._batches.num_batches
 
+    @property
+    def facts_per_step(self) -> float:
+        return self._batches.facts_per_step
+
     def reserve(self, capacity: int) -> None:
         pass
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 import torch
@@ -15,6 +16,17 @@ from nodepiece.training.distribution import current_processes
 from nodepiece.training.settings import TrainingSettings
 
 Batch = TypeVar("Batch")
+
+
+@dataclass(frozen=True)
+class MidEpoch:
+    """Where an epoch was stopped, to go on from there."""
+
+    step: int  # steps done
+    loss_sum: Tensor  # () of these steps
+    generator: Tensor  # the state of the generator after them
+
+
 WARMUP_STEPS = 3  # run before a CUDA graph is captured, so that libraries are initialized
 
 
@@ -53,6 +65,9 @@ class Trainer(Generic[Batch]):
         )
         self.step_of_epoch = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.loss_sum = torch.zeros((), device=self.device)
+        self.steps_done = 0  # in this epoch, also known to the host
+        self.epoch_generator = generator.get_state()  # when this epoch began
+        self.resumed_at: MidEpoch | None = None  # where the next epoch goes on
         self.captured: list[Callable[[], None]] = []  # the captured parts of a step, on CUDA
         self.num_warmup_steps = 0  # run with the current shapes
         self.stream = torch.cuda.Stream(self.device) if self.on_cuda else None  # type: ignore[no-untyped-call]
@@ -61,27 +76,41 @@ class Trainer(Generic[Batch]):
         """Seed the generator if there are several processes; called before anything is drawn.
 
         The seed of a process follows from the epoch, so that a run can be resumed from the
-        checkpoint of the first process.
+        checkpoint of the first process. The state of the generator is kept, so that an epoch that
+        is stopped can be prepared again as it was.
         """
         if self.processes.count > 1:
             self.generator.manual_seed(self.processes.seed(self.seed, epoch))
+        self.epoch_generator = self.generator.get_state()
 
     def run_epoch(self, epoch: int, between_steps: Callable[[int, int], None]) -> float:
-        """Train one epoch (counted from 0) and return its mean loss.
+        """Train one epoch (counted from 0) to its end and return its mean loss."""
+        loss = self.run_steps(epoch, between_steps, should_stop=lambda: False)
+        assert loss is not None, "nobody asked for a stop"
+        return loss
 
-        `between_steps(done, total)` is called regularly, for progress.
+    def run_steps(
+        self,
+        epoch: int,
+        between_steps: Callable[[int, int], None],
+        *,
+        should_stop: Callable[[], bool],
+    ) -> float | None:
+        """Train one epoch (counted from 0), or the rest of one that was stopped.
+
+        Returns its mean loss, or None where `should_stop`, called after every step but the last,
+        returned True. `between_steps(done, total)` is called after every step, for progress.
         """
-        self.model.train()
-        self.set_learning_rate(learning_rate(self.settings, epoch))
-        if self.batches.start_epoch(generator=self.generator):
-            self.discard_captured()  # its shapes have changed
-        self.step_of_epoch.zero_()
-        self.loss_sum.zero_()
+        self._prepare_epoch(epoch)
         total = self.batches.num_batches
         with matmul_precision(self.settings.precision):
-            for done in range(total):
+            while self.steps_done < total:
                 self._step_or_replay()
-                between_steps(done + 1, total)
+                self.steps_done += 1
+                between_steps(self.steps_done, total)
+                if self.steps_done < total and should_stop():
+                    return None
+        self.steps_done = 0
         self._synchronize()
         mean_loss = float(self.loss_sum) / total
         if not math.isfinite(mean_loss) or not self.has_finite_weights():
@@ -90,6 +119,26 @@ class Trainer(Generic[Batch]):
                 "training.learning_rate, or set training.clip_gradient = 1.0"
             )
         return mean_loss
+
+    def _prepare_epoch(self, epoch: int) -> None:
+        """Write the batches of an epoch; one that goes on has the batches it had."""
+        self.model.train()
+        self.set_learning_rate(learning_rate(self.settings, epoch))
+        if self.batches.start_epoch(generator=self.generator):
+            self.discard_captured()  # its shapes have changed
+        self.step_of_epoch.zero_()
+        self.loss_sum.zero_()
+        self.steps_done = 0
+        if (at := self.resumed_at) is not None:
+            self.resumed_at, self.steps_done = None, at.step
+            self.step_of_epoch.fill_(at.step)
+            self.loss_sum.copy_(at.loss_sum)
+            self.generator.set_state(at.generator)
+
+    @property
+    def mean_loss(self) -> float:
+        """Of the steps of this epoch so far; waits for the device."""
+        return float(self.loss_sum) / max(1, self.steps_done)
 
     def discard_captured(self) -> None:
         """Discard the captured step, as its tensors changed; the next steps capture it again."""
