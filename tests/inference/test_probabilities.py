@@ -106,7 +106,7 @@ def test_one_query_has_the_probabilities_of_many(
     table = calibrated.predict_many([tuple(part or "?" for part in query)], top=4)
 
     said = [answer.probability for answer in answers]
-    np.testing.assert_allclose(said, table["probability"].to_pylist(), atol=1e-6)
+    assert said == pytest.approx(table["probability"].to_pylist(), abs=1e-6)
     assert answers[0].to_json()["probability"] == said[0]
 
 
