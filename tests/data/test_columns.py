@@ -3,7 +3,7 @@
 import pytest
 
 from nodepiece.data.blocks import ReadOptions
-from nodepiece.data.column_names import readings
+from nodepiece.data.column_names import possible_columns
 from nodepiece.data.columns import choose_columns
 from nodepiece.errors import InputError
 
@@ -37,7 +37,7 @@ from nodepiece.errors import InputError
 def test_the_usual_names_are_known_in_any_order(header: str, order: tuple[int, ...]) -> None:
     names = header.split(",")
     expected = tuple(order.index(role) for role in range(3))
-    assert readings([names[place] for place in order]) == [expected]
+    assert possible_columns([names[place] for place in order]) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_usual_names_are_known_in_any_order(header: str, order: tuple[int, .
     ],
 )
 def test_facts_are_not_taken_for_names_of_columns(fact: str) -> None:
-    assert readings(fact.split(",")) == []
+    assert possible_columns(fact.split(",")) == []
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_facts_are_not_taken_for_names_of_columns(fact: str) -> None:
 def test_names_that_go_together_are_found_among_others(
     header: str, expected: tuple[int, int, int]
 ) -> None:
-    assert readings(header.split(",")) == [expected]
+    assert possible_columns(header.split(",")) == [expected]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A graph from whatever holds one: a path, facts in memory, or an object of another library."""
+"""A graph from a path, from facts in memory, or from an object of another library."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -73,7 +73,7 @@ def graph(
 
 
 def library_of(source: Any) -> str:
-    """The package of the first class of an object's, or of its bases, that is known here."""
+    """The package of the first known class among the class of an object and its base classes."""
     packages = [base.__module__.partition(".")[0] for base in type(source).__mro__]
     known = ("networkx", *LIBRARIES)
     return next((package for package in packages if package in known), packages[0])
@@ -105,7 +105,7 @@ def make_dataset(
 ) -> Dataset:
     """A dataset of graphs in memory; each part is anything that `graph` reads.
 
-    Facts of valid and test that name nodes or relations that train lacks are dropped and counted.
+    Facts of valid and test with nodes or relations that train lacks are dropped and counted.
     """
     if isinstance(train, Dataset) and valid is None and test is None:
         return train

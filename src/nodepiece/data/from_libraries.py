@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nodepiece.data.column_names import RELATION_TIERS, plain
+from nodepiece.data.column_names import RELATION_TIERS, normalized
 from nodepiece.data.encode import drop_duplicates
 from nodepiece.data.from_tables import name_of, shown
 from nodepiece.errors import InputError
@@ -58,11 +58,13 @@ def edge_labels(edges: Sequence[tuple[Any, Any, Any, dict[Any, Any]]], chosen: s
 
 
 def common_attribute(attributes: Iterable[dict[Any, Any]]) -> str | None:
-    """The attribute that says the relation of edges, by the usual names of one; None: there is no.
+    """The edge attribute with a usual name for a relation; None if there is none.
 
-    Two that are equally likely are refused.
+    Two equally likely ones are refused.
     """
-    names = {name: plain(name) for data in attributes for name in data if isinstance(name, str)}
+    names = {
+        name: normalized(name) for data in attributes for name in data if isinstance(name, str)
+    }
     for tier in RELATION_TIERS:
         found = sorted(name for name, word in names.items() if word in tier)
         if "relation" in found:

@@ -10,11 +10,11 @@ from nodepiece.data.column_names import (
     ROLES,
     Positions,
     are_mixed_letters,
-    plain,
-    readings,
-    roles_known,
+    known_roles,
+    normalized,
+    possible_columns,
 )
-from nodepiece.data.columns import as_option, completed, lacks_relation, refuse_edge_list
+from nodepiece.data.columns import as_option, lacks_relation, refuse_edge_list, with_third_column
 from nodepiece.errors import InputError
 
 NUMBER = re.compile(r" *[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)? *")
@@ -22,10 +22,11 @@ Rows = Iterable[tuple[int, Sequence[str]]]  # numbers and cells of the rows afte
 
 
 def has_header(cells: Sequence[str], later: Rows, options: ReadOptions, where: str) -> bool:
-    """A header has known names in all three roles, and none of them is a name in its column too.
+    """Whether the first row names the columns.
 
-    What looks like one by two names only is refused, unless the column has one of them again: then
-    it is a fact. `where` is for that message, such as "facts.csv line 1".
+    A header has known names for all three roles, none of which occurs in its column again. A row
+    with only two known names is refused, unless one of them occurs again: then it is a fact.
+    `where` is for error messages, such as "facts.csv line 1".
     """
     columns = options.chosen
     if options.header is not None:
@@ -34,35 +35,35 @@ def has_header(cells: Sequence[str], later: Rows, options: ReadOptions, where: s
         return True
     if columns is not None:
         return is_header_at([int(column) for column in columns], cells, later, where)
-    found = readings(cells)
+    found = possible_columns(cells)
     if len(found) > 1:
-        return True  # the caller has to choose between the readings, and refuses
+        return True  # the caller refuses ambiguous columns
     if found:
-        if recurs(cells, found[0], later):
-            refuse(cells, found[0], where=where)
+        if occurs_again(cells, found[0], later):
+            refuse_ambiguous(cells, found[0], where=where)
         return True
-    likely = completed(cells)
+    likely = with_third_column(cells)
     if likely or lacks_relation(cells):
-        if recurs(cells, roles_known(cells).values(), later):
+        if occurs_again(cells, known_roles(cells).values(), later):
             return False
         if lacks_relation(cells):
             refuse_edge_list(cells, where, "; if that line is a fact, give --no-header")
-        refuse(cells, *likely, where=where)
+        refuse_ambiguous(cells, *likely, where=where)
     if are_mixed_letters(cells):
-        refuse(cells, (0, 1, 2), where=where)
+        refuse_ambiguous(cells, (0, 1, 2), where=where)
     return False
 
 
 def is_header_at(chosen: Sequence[int], cells: Sequence[str], later: Rows, where: str) -> bool:
-    """Whether the first row is a header, for columns given by number."""
+    """Whether the first row is a header, for columns given by position."""
     if not all(0 <= place < len(cells) for place in chosen):
-        return False  # the caller does not find these columns, and refuses
-    words = [plain(cells[place]) for place in chosen]
-    known = [place for place in chosen if roles_known([cells[place]])]
+        return False  # the caller refuses columns that do not exist
+    words = [normalized(cells[place]) for place in chosen]
+    known = [place for place in chosen if known_roles([cells[place]])]
     is_full = len(known) == 3 or set(words) in LETTER_TRIPLES
     if not is_full and len(known) < 2:
         return False
-    is_repeated = recurs(cells, known or chosen, later)
+    is_repeated = occurs_again(cells, known or chosen, later)
     if is_full != is_repeated:
         return is_full
     raise InputError(
@@ -71,15 +72,15 @@ def is_header_at(chosen: Sequence[int], cells: Sequence[str], later: Rows, where
     )
 
 
-def recurs(cells: Sequence[str], at: Iterable[int], later: Rows) -> bool:
-    """Whether one of these cells stands in its column again, which names of columns do not."""
+def occurs_again(cells: Sequence[str], at: Iterable[int], later: Rows) -> bool:
+    """Whether one of these cells occurs again in its column, as names of columns do not."""
     watched = [(place, cells[place]) for place in at]
     return any(
         place < len(row) and row[place] == cell for _, row in later for place, cell in watched
     )
 
 
-def refuse(cells: Sequence[str], *readings: Positions, where: str) -> NoReturn:
+def refuse_ambiguous(cells: Sequence[str], *readings: Positions, where: str) -> NoReturn:
     """Refuse a first line that may be a header, of one or several readings, or a fact."""
     ways = []
     for at in readings:

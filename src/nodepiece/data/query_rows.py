@@ -45,7 +45,7 @@ class QueryFile:
 
     label: str
     rows: Iterator[NumberedParts]  # numbered as lines, or as rows of Parquet, from 1
-    most_rows: int  # there are no more than these
+    most_rows: int  # an upper bound of their number
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How much path scorers count for beside vectors, chosen by validation when training is done."""
+"""The coefficients of path scorers relative to vectors, chosen by validation after training."""
 
 from collections.abc import Callable
 from typing import Any
