@@ -19,7 +19,7 @@ RAREST = 1e-4  # lower limit of a class frequency, so that the class can still b
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """How node vectors become classes, and how much is known of them."""
+    """How classes are predicted from node vectors, and the share of labels that is used."""
 
     label_share: float = 1.0  # of the labelled training nodes that are learned from, in (0, 1]
     hidden_layers: int = 0  # linear layers with ReLU before the one that gives the classes

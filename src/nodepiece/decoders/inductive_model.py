@@ -73,7 +73,7 @@ class InductiveModel(nn.Module):
         self.num_known = counts.num_relations // 2
         self.formula = DECODERS[decoder.kind]
         if self.formula.relation_dim(encoder.dim) != encoder.dim:
-            raise InputError(f"the decoder {decoder.kind} does not go with relation pieces")
+            raise InputError(f"the decoder {decoder.kind} does not work with relation pieces")
         self.tables = PieceTables(counts, encoder.dim, generator=generator)
         if self.formula.relation_start == "xavier" and graph.composition != "rotate":
             nn.init.xavier_uniform_(self.tables.relations, generator=generator)
@@ -86,7 +86,7 @@ class InductiveModel(nn.Module):
         self.query_dropout = Dropout(decoder.query_dropout)
         self.unit_relations = decoder.unit_relations
         use_generator(self, generator)
-        self.training_view: GraphView | None = None  # what a trainer looks at
+        self.training_view: GraphView | None = None  # of the training graph, for the trainer
 
     @property
     def decoder(self) -> Decoder:

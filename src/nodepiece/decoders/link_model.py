@@ -80,7 +80,7 @@ class LinkModel(nn.Module):
         )
         self.scorers = PathScorers(scorers, num_relations, dim, generator=generator)
         if (graph.layers or self.scorers.reads_relations) and relation_dim != dim:
-            raise InputError(f"graph layers and walks do not go with the decoder {decoder.kind}")
+            raise InputError(f"graph layers and walks do not work with the decoder {decoder.kind}")
         needs_edges = bool(graph.layers or self.scorers)
         self.register_buffer("edges", edges if needs_edges else None, persistent=False)
         self._neighbourhood_cache: Neighbourhoods | None = None
@@ -100,7 +100,7 @@ class LinkModel(nn.Module):
         return cast(Tensor, shared if self.own_relations is None else self.own_relations)
 
     def _start_in(self, largest: float, generator: torch.Generator) -> None:
-        """How OGB's models start; rotations keep their uniform angles."""
+        """Initialize as OGB's models do; rotations keep their uniform angles."""
         tables = [self.nodes.start_table]
         if self.formula.relation_start == "xavier":
             tables.append(cast(nn.Parameter, self.relation_vectors()))
@@ -173,7 +173,7 @@ class LinkModel(nn.Module):
         self,
         edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden
         edge_index: EdgeIndex | None = None,  # of another graph than the model's own
-        query_edges: QueryEdges | None = None,  # what single queries have beside them
+        query_edges: QueryEdges | None = None,  # additional edges of single queries
     ) -> PathGraph:
         """The graph that path scorers follow."""
         edge_index = self._neighbourhoods().edge_index if edge_index is None else edge_index

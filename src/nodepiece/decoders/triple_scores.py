@@ -1,4 +1,4 @@
-"""How plausible a fact is, from the vectors of its head, relation and tail.
+"""Scores of facts from the vectors of head, relation and tail: higher is more plausible.
 
 Every formula broadcasts: (..., dim) three times -> (...). Complex vectors have their real half
 first. The score of a distance is its negative, so 0 is the best there. Heads are predicted as tails
@@ -71,7 +71,7 @@ class Decoder:
         )
 
     def __reduce__(self) -> tuple[Any, ...] | str:
-        """Pickled by its name in DECODERS, where it has one: a lambda cannot be."""
+        """Pickle a decoder of DECODERS by its name, as lambdas cannot be pickled."""
         for name, decoder in DECODERS.items():
             if decoder is self:
                 return decoder_named, (name,)
@@ -80,7 +80,7 @@ class Decoder:
 
 @dataclass(frozen=True, eq=False)
 class VectorScores:
-    """All that scores are computed from, where they are those of a decoder alone."""
+    """Vectors and decoder of scores that are those of a decoder alone."""
 
     nodes: Tensor  # (num_nodes, dim)
     relations: Tensor  # (num_relations, relation_dim), inverses included
@@ -88,17 +88,17 @@ class VectorScores:
 
 
 def transe(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """Bordes et al., 2013, with the L2 norm."""
+    """TransE (Bordes et al., 2013), with the L2 norm."""
     return -torch.linalg.vector_norm(head + relation - tail, dim=-1)
 
 
 def transe_l1(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """Bordes et al., 2013, with the L1 norm."""
+    """TransE (Bordes et al., 2013), with the L1 norm."""
     return -(head + relation - tail).abs().sum(dim=-1)
 
 
 def distmult(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """Yang et al., 2015. Symmetric in head and tail."""
+    """DistMult (Yang et al., 2015). Symmetric in head and tail."""
     return (head * relation * tail).sum(dim=-1)
 
 
@@ -108,23 +108,23 @@ def complex_score(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
 
 
 def rotate(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """Sun et al., 2019, with the L2 norm of the whole difference, as NodePiece was published.
+    """RotatE (Sun et al., 2019), with the L2 norm of the whole difference, as in NodePiece's code.
 
-    The relation is brought to unit modulus here, so any vector is a rotation.
+    The relation is normalized to unit modulus here, so any vector is a rotation.
     """
     return _RotationScore.apply(head, to_unit_modulus(relation), tail)  # type: ignore[no-untyped-call]
 
 
 def rotate_and_scale(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """RotatE with the relation as it is: it may scale, too.
+    """RotatE without the normalization of relations, which may then also scale.
 
-    So it was published behind graph layers, which make of rotations any complex numbers.
+    As published on top of graph layers, after which relations no longer have unit modulus.
     """
     return _RotationScore.apply(head, relation, tail)  # type: ignore[no-untyped-call]
 
 
 class _RotationScore(torch.autograd.Function):
-    """-|head * rotation - tail| with its gradient written out, in half the passes over memory."""
+    """-|head * rotation - tail| with an explicit gradient, in half the passes over memory."""
 
     @staticmethod
     def forward(ctx: Any, head: Tensor, rotation: Tensor, tail: Tensor) -> Tensor:
@@ -152,19 +152,19 @@ class _RotationScore(torch.autograd.Function):
 
 
 def rotate_moduli(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """Sun et al., 2019, with the sum of the moduli of the difference, as in that paper's code."""
+    """RotatE (Sun et al., 2019), with the sum of the moduli of the difference, as in its code."""
     return -moduli(multiply(head, to_unit_modulus(relation)) - tail).sum(dim=-1)
 
 
 def pairre(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """Chao et al., 2021. The relation (..., 2 * dim) scales head and tail, both of unit length."""
+    """PairRE (Chao et al., 2021). The relation (..., 2 * dim) scales head and tail of length 1."""
     for_head, for_tail = relation.chunk(2, dim=-1)
     head, tail = functional.normalize(head, dim=-1), functional.normalize(tail, dim=-1)
     return -(head * for_head - tail * for_tail).abs().sum(dim=-1)
 
 
 def autosf(head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-    """Zhang et al., 2020: the structure found for WikiKG2, on four chunks of each vector."""
+    """AutoSF (Zhang et al., 2020): the structure found for WikiKG2, on four chunks of a vector."""
     return (_autosf_tail_query(head, relation) * tail).sum(dim=-1)
 
 
@@ -181,7 +181,7 @@ def _autosf_relation_query(head: Tensor, tail: Tensor) -> Tensor:
 
 
 def _rotate_all_relations(head: Tensor, tail: Tensor, relations: Tensor) -> Tensor:
-    """|head * rotation|^2 = |head|^2, so the distance needs one product with all rotations."""
+    """RotatE's scores of all relations, by one matrix product: |head * rotation| = |head|."""
     squared_lengths = head.square().sum(dim=-1) + tail.square().sum(dim=-1)  # (batch,)
     products = multiply(conjugate(head), tail) @ to_unit_modulus(relations).T
     return -safe_root(squared_lengths[:, None] - 2 * products)

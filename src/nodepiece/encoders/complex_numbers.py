@@ -78,7 +78,7 @@ class _ToUnitModulus(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         unit, inverse = ctx.saved_tensors
         parts = _halves(gradient)
-        outwards = (parts * unit).sum(dim=-2, keepdim=True)  # which the modulus takes back
+        outwards = (parts * unit).sum(dim=-2, keepdim=True)  # along the number: has no effect
         return ((parts - unit * outwards) * inverse).flatten(start_dim=-2)
 
 

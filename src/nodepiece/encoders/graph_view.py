@@ -99,7 +99,7 @@ def view_graph(
     *,
     device: torch.device,
 ) -> GraphView:
-    """Build the view of a graph; made once for a graph."""
+    """The view of a graph; built once for each graph."""
     merged = merge_unseen(graph, num_known)
     edges = torch.tensor(with_inverses(merged)).to(device)
     has_unseen = merged.num_relations > num_known

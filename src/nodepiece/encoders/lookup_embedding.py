@@ -1,4 +1,4 @@
-"""What every source of node vectors can do, and the simplest one: a table of trained vectors."""
+"""The interface of node vectors, and the simplest implementation: a table of trained vectors."""
 
 import torch
 from torch import Tensor, nn
