@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,11 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from nodepiece import files, locks
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_file, atomic_folder, read_whole, temporary_sibling
 from nodepiece.locks import has_writer, sole_writer
 
 MARKER = "ours.json"
+pytestmark = pytest.mark.filterwarnings(  # of Python 3.12 and later, wherever threads are about
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 
 
 def write_folder(target: Path, text: str) -> None:
@@ -193,6 +198,69 @@ def test_one_writer_of_many_that_come_at_once_has_the_lock(tmp_path: Path) -> No
         writer.join()
     assert most == [1] and refused[0] < 200
     assert names_in(tmp_path) == []
+
+
+def test_a_probe_of_the_lock_refuses_no_writer(tmp_path: Path) -> None:
+    path = tmp_path / ".folder.lock"
+    probe = os.open(path, os.O_RDONLY | os.O_CREAT)
+    fcntl.flock(probe, fcntl.LOCK_SH)  # as has_writer holds it, for an instant
+    threading.Timer(0.05, os.close, (probe,)).start()
+    with sole_writer(tmp_path / "folder"):
+        assert has_writer(tmp_path / "folder")
+
+
+def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with sole_writer(tmp_path / "folder"):
+        child = os.fork()
+        if not child:
+            time.sleep(60)
+            os._exit(0)
+    try:
+        assert not has_writer(tmp_path / "folder")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_a_forked_child_that_leaves_the_block_takes_the_lock_from_nobody(tmp_path: Path) -> None:
+    child = 0
+    try:
+        with sole_writer(tmp_path / "folder"):
+            child = os.fork()
+            if child:
+                assert os.waitpid(child, 0)[1] == 0
+                assert names_in(tmp_path) == [".folder.lock"] and has_writer(tmp_path / "folder")
+    finally:
+        if not child:
+            os._exit(0)
+
+
+def test_a_folder_is_locked_where_no_file_can_be_made_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    monkeypatch.setattr(locks, "_acquire", refuse_to_write)
+    with sole_writer(target):
+        assert has_writer(target)
+        with pytest.raises(InputError, match="another process is writing"), sole_writer(target):
+            pass
+    assert not has_writer(target)
+
+
+def refuse_to_write(path: Path) -> int | None:
+    raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+
+def test_a_mount_point_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "mount_points", lambda: {str(tmp_path)})
+    with pytest.raises(InputError, match="is a mount point, which cannot be replaced; choose"):
+        write_folder(tmp_path, "text")
+    write_folder(tmp_path / "inside", "text")
+    assert names_in(tmp_path) == ["inside"]
 
 
 def test_an_empty_folder_is_ours_to_fill(tmp_path: Path) -> None:

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from scripts.mutant_processes import Start, TestProcess, other_paths, side_by_side
 
+pytestmark = pytest.mark.filterwarnings(  # of Python 3.12 and later, wherever threads are about
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
+
 
 class Child(TestProcess):
     """A forked process that sleeps and ends with a status, instead of running tests."""

@@ -51,6 +51,7 @@ def atomic_folder(target: Path, *, marker: str) -> Iterator[Path]:
     or is empty. A second writer at the same time is refused.
     """
     check_replaceable(target, marker)
+    refuse_fixed(target)
     place = target.resolve()  # a link stays, and its target is written
     with sole_writer(target), staged_folder(place) as partial:
         yield partial
@@ -142,6 +143,30 @@ def check_replaceable(target: Path, marker: str) -> None:
             f"{target} exists and is not a folder written by this command (it has no {marker}); "
             "choose another output, or remove it yourself"
         )
+
+
+def refuse_fixed(target: Path) -> None:
+    """Refuse a folder that cannot be renamed, and so not be replaced in one step."""
+    place = target.resolve()
+    if target.exists() and (place.is_mount() or str(place) in mount_points()):
+        raise InputError(
+            f"{target} is a mount point, which cannot be replaced; choose a folder inside it, such "
+            f"as {target / 'output'}"
+        )
+    if target.exists() and not os.access(place.parent, os.W_OK):
+        raise InputError(
+            f"{target} cannot be replaced, since {place.parent} cannot be written to; choose a "
+            "folder elsewhere"
+        )
+
+
+def mount_points() -> set[str]:
+    """Where something is mounted, parts of the same file system included (Linux only)."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return set()
+    return {line.split()[4] for line in lines}
 
 
 def is_replaceable(target: Path, marker: str) -> bool:

@@ -2,7 +2,8 @@
 
 The lock is a file beside the target, `.NAME.lock`, held with flock: the system releases it when
 the process ends for any reason. The file is empty; one that a killed process left is taken over by
-the next writer, and removed when that is done.
+the next writer, and removed when that is done. A folder that exists is locked itself as well: that
+is seen through every path to it, and holds where no file can be made beside it.
 """
 
 import errno
@@ -10,50 +11,92 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import random
+from time import monotonic, sleep
 
 from nodepiece.errors import InputError
 
-NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # file systems that cannot lock
+# File systems that cannot lock, or not what is open for reading only (EBADF: folders on NFS).
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EBADF)
+NO_FILES = (errno.EACCES, errno.EPERM, errno.EROFS)  # folders in which no file can be made
+PROBE_SECONDS = 1.0  # a probe takes microseconds
+_held: set[int] = set()  # descriptors of locks
 
 
 @contextmanager
 def sole_writer(target: Path) -> Iterator[None]:
     """Hold the lock of `target`; raises InputError if it is held already."""
-    path = lock_file(target)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = _acquire(path)
-    if descriptor is None:
-        raise InputError(
-            f"another process is writing {target}; wait until it is done, or choose another output"
-        )
-    try:
+    with ExitStack() as locks:
+        try:
+            locks.enter_context(_locked_file(lock_file(target), target))
+        except OSError as error:
+            if error.errno not in NO_FILES or not target.is_dir():
+                raise
+        if target.is_dir():
+            locks.enter_context(_locked_folder(target))
         yield
-    finally:
-        path.unlink(missing_ok=True)  # while held: a process that opened it meanwhile tries again
-        os.close(descriptor)
 
 
 def has_writer(target: Path) -> bool:
     """Whether the lock of `target` is held; writes nothing."""
-    return is_locked(lock_file(target))
+    return is_locked(lock_file(target)) or (target.is_dir() and is_locked(target))
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds a lock on this file."""
+    """Whether a process holds a lock on this file or folder."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return False
     try:
-        return not try_lock(descriptor, fcntl.LOCK_SH)
+        return not _flock(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
 
 
-def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+@contextmanager
+def kept(descriptor: int) -> Iterator[None]:
+    """Close the descriptor of a lock in the end; a forked child closes its copy at once.
+
+    Otherwise the child would keep the lock when this process has released it.
+    """
+    owner = os.getpid()
+    _held.add(descriptor)
+    try:
+        yield
+    finally:
+        if os.getpid() == owner:
+            _held.discard(descriptor)
+            os.close(descriptor)
+
+
+def _release_in_child() -> None:
+    for descriptor in _held:
+        os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_release_in_child)
+
+
+def try_lock(descriptor: int) -> bool:
     """Whether the file is locked now; False if another process holds its lock.
+
+    Where only `is_locked` of other processes is in the way, which is over at once, it waits.
+    """
+    end = monotonic() + PROBE_SECONDS
+    while not _flock(descriptor, fcntl.LOCK_EX):
+        if not _flock(descriptor, fcntl.LOCK_SH) or monotonic() > end:
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        sleep(0.002 * random())
+    return True
+
+
+def _flock(descriptor: int, kind: int) -> bool:
+    """Whether the file is locked now.
 
     Where the file system cannot lock, this is logged, and the file counts as locked: a user who
     runs one writer at a time can write there.
@@ -76,6 +119,21 @@ def lock_file(target: Path) -> Path:
     return target.with_name(f".{target.name}.lock")
 
 
+@contextmanager
+def _locked_file(path: Path, target: Path) -> Iterator[None]:
+    """Hold the lock of a file that is made for it, and removed in the end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    owner, descriptor = os.getpid(), _acquire(path)
+    if descriptor is None:
+        raise _refusal(target)
+    with kept(descriptor):
+        try:
+            yield
+        finally:  # while held: a process that opened it meanwhile tries again
+            if os.getpid() == owner:
+                path.unlink(missing_ok=True)
+
+
 def _acquire(path: Path) -> int | None:
     """A descriptor that holds the lock, or None if another one holds it.
 
@@ -96,3 +154,19 @@ def _acquire(path: Path) -> int | None:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder itself."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    with kept(descriptor):
+        if not try_lock(descriptor):
+            raise _refusal(folder)
+        yield
+
+
+def _refusal(target: Path) -> InputError:
+    return InputError(
+        f"another process is writing {target}; wait until it is done, or choose another output"
+    )

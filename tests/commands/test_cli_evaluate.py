@@ -49,6 +49,7 @@ def test_popularity_is_ranked_on_the_same_facts(nodepiece: Nodepiece, trained: P
     assert json.loads(ran.out)["popularity"] == found
     assert found["count"] == json.loads(ran.out)["count"]
     baseline = nodepiece("evaluate", trained, "--json", "--baseline")
+    assert json.loads(baseline.out)["evaluated"] == "baseline"
     assert json.loads(baseline.out)["mrr"] == found["mrr"]
     printed = nodepiece("evaluate", trained).out
     assert f"popularity, without training: MRR {found['mrr']:.4f}" in printed

@@ -18,7 +18,7 @@ from tests.inference.fresh_vectors import facts_of, fresh_vectors
 from tests.tasks.couples import couples, experiment
 
 from nodepiece.errors import InputError
-from nodepiece.inference import forked
+from nodepiece.inference import forked, opened_run
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.run import load, load_links
@@ -209,3 +209,16 @@ def test_a_copy_takes_assumed_facts_after_the_original_was_updated(run: LinkRun)
     assumed = other.with_facts([("new", "lives in", "town 1")])
     assert ("other", "lives in", "town 2") not in facts_of(assumed)
     torch.testing.assert_close(assumed.node_vectors, fresh_vectors(assumed))
+
+
+@pytest.mark.parametrize("other", ["with facts", "copy"])
+def test_a_run_made_from_another_is_moved_without_it(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    before = run.predict(head="person 0", relation="lives in")
+    made = run.with_facts(assumed_facts(1)[0]) if other == "with facts" else copy(run)
+    monkeypatch.setattr(opened_run, "choose_device", torch.device)
+    assert made.to("meta") is made  # a device without memory, in place of a GPU
+    assert made.snapshot.device.type == made.node_vectors.device.type == "meta"
+    assert {each.device.type for each in run.model.parameters()} == {"cpu"}
+    assert run.predict(head="person 0", relation="lives in") == before

@@ -1,5 +1,6 @@
 """A run folder has one writer, and a run is replaced only by a finished one."""
 
+import errno
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import torch
 from tests.tasks.couples import couples, experiment
 
 import nodepiece
+from nodepiece import files, locks
 from nodepiece.errors import InputError
 from nodepiece.files import temporary_sibling
 from nodepiece.inference.graph_updates import write_lock
@@ -217,3 +219,24 @@ def test_a_run_is_not_updated_while_another_one_is_to_replace_it(folder: Path) -
 def test_a_run_is_not_trained_while_it_is_updated(options: dict[str, bool], folder: Path) -> None:
     with write_lock(folder), pytest.raises(InputError, match=r"an update of .*run is under way"):
         train(EARLIER, folder, **options)
+
+
+def test_a_run_on_a_mount_point_is_not_trained_to_replace_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "mount_points", lambda: {str(folder)})
+    with pytest.raises(InputError, match="is a mount point, which cannot be replaced"):
+        train(LATER, folder, overwrite=True)
+
+
+def test_a_run_is_resumed_where_no_file_can_be_made_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    assert train(LATER, folder, should_stop=stop_at_once()) is None
+
+    def refuse(path: Path) -> int | None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(locks, "_acquire", refuse)
+    assert train(LATER, folder, resume=True) is not None

@@ -63,11 +63,12 @@ def evaluate(
     from nodepiece.tasks.train import choose_device
 
     opened = load(run, device=choose_device(device), overrides=overrides or ())
-    with stage(f"evaluating {run} on its {split} split"):
+    what = f"the baseline of {run}" if baseline else str(run)
+    with stage(f"evaluating {what} on its {split} split"):
         report = opened.evaluate_baseline(split) if baseline else opened.evaluate(split)
         popularity = None if baseline else opened.popularity(split)
     if as_json:
-        content = to_json(opened, report, split, with_details=per_relation)
+        content = to_json(opened, report, split, is_baseline=baseline, with_details=per_relation)
         content |= {"popularity": popularity.scores} if popularity else {}
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
@@ -76,8 +77,11 @@ def evaluate(
         log(f"popularity, without training: {scores_in_words(popularity.scores)}")
 
 
-def to_json(run: "Run", report: "Report", split: str, *, with_details: bool) -> dict[str, Any]:
+def to_json(
+    run: "Run", report: "Report", split: str, *, is_baseline: bool, with_details: bool
+) -> dict[str, Any]:
     about = {
+        "evaluated": "baseline" if is_baseline else "model",
         "experiment": run.experiment.name,
         "task": run.experiment.task,
         "dataset": run.experiment.dataset,

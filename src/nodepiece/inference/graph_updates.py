@@ -12,6 +12,7 @@ new base; a reader that misses a file because of this tries again.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from nodepiece.inference.graph_update import (
     write_batch,
 )
 from nodepiece.inference.stored_values import check_base, check_batch
-from nodepiece.locks import has_writer, try_lock
+from nodepiece.locks import has_writer, kept, try_lock
 from nodepiece.tokenizer.storage import HEADER, load_tokens, write_tokens, write_vocabulary
 from nodepiece.tokenizer.tokens import TokenTable
 
@@ -152,8 +153,9 @@ def write_lock(run: Path) -> Iterator[None]:
         sync(run)
     if (folder / "lock").is_dir():
         raise InputError(f"{folder / 'lock'} is a folder, where a file is expected; remove it")
-    with (folder / "lock").open("w") as file:
-        if not try_lock(file.fileno()):
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    with kept(descriptor):
+        if not try_lock(descriptor):
             raise InputError(f"another update of {run} is under way; try again when it is done")
         if has_writer(run):  # training checks for the lock above once it holds its own
             raise InputError(

@@ -167,7 +167,7 @@ class InductiveRun(FactRun):
 
     def to(self, device: torch.device | str) -> Self:
         super().to(device)
-        self._snapshot = replace(self._snapshot)  # to be computed again on that device
+        self._snapshot = replace(self._snapshot, model=self.model)  # vectors are computed there
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -158,7 +158,7 @@ class LinkRun(FactRun):
 
     def to(self, device: torch.device | str) -> Self:
         super().to(device)
-        self._snapshot = self._snapshot.moved()
+        self._snapshot = self._snapshot.moved(self.model)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

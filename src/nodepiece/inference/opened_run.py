@@ -1,6 +1,7 @@
 """A trained run of any task, opened for queries by name."""
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -329,8 +330,14 @@ class Run:
         return self.task.popularity(split)
 
     def to(self, device: torch.device | str) -> Self:
-        """Move the run to another device; not while other threads use it."""
-        self.model.to(choose_device(device))
+        """Move this run to another device; not while other threads use it.
+
+        Its model is copied: copies of the run, and runs made from it or that it was made from
+        (`with_facts`, `on_graph`), stay where they are.
+        """
+        chosen = choose_device(device)
+        if next(self.model.parameters()).device != chosen:
+            self.model = deepcopy(self.model).to(chosen)
         return self
 
 

@@ -45,10 +45,10 @@ def load(
     """
     refuse_after_fork()
     path, chosen = Path(folder), choose_device(device)
-    return read_whole(path, lambda: _open(OpenedFiles.of(path), tuple(overrides))).to(chosen)
+    return read_whole(path, lambda: _open(OpenedFiles.of(path), tuple(overrides), chosen))
 
 
-def _open(files: OpenedFiles, overrides: tuple[str, ...]) -> Run:
+def _open(files: OpenedFiles, overrides: tuple[str, ...], device: torch.device) -> Run:
     experiment = with_overrides(read_config(files.folder), overrides)
     if trained := [change for change in overrides if not change.startswith("evaluation.")]:
         raise InputError(
@@ -57,7 +57,7 @@ def _open(files: OpenedFiles, overrides: tuple[str, ...]) -> Run:
     record = task_record(experiment)
     task = record.task.read(experiment, files.folder)
     model, table = load_trained(task, files.folder)
-    return RUNS[record.run](Opened(files, table, overrides), task, model)
+    return RUNS[record.run](Opened(files, table, overrides), task, model.to(device))
 
 
 def reopen(address: Address, facts: tuple[NamedFact, ...] = ()) -> Run:

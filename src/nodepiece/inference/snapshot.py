@@ -108,13 +108,13 @@ class Snapshot:
 
     def with_separate_graph(self) -> "Snapshot":
         """A snapshot with a separate graph, opened at its first use."""
-        return self._with(GraphSlot(), 0)
+        return self._with(GraphSlot(), 0, self.model)
 
-    def moved(self) -> "Snapshot":
-        """A snapshot for a model that has moved to another device."""
-        moved = self._with(self.slot, self.version)
+    def moved(self, model: LinkModel) -> "Snapshot":
+        """A snapshot with a copy of the model, which is on another device."""
+        moved = self._with(self.slot, self.version, model)
         if "patched" in self.__dict__:
-            moved.__dict__["patched"] = self.patched.to(self.device)
+            moved.__dict__["patched"] = self.patched.to(moved.device)
         return moved
 
     @computed_once
@@ -165,9 +165,9 @@ class Snapshot:
         """The current graph, which path scorers follow."""
         return self.model.path_graph(edge_index=self.edge_index)
 
-    def _with(self, slot: GraphSlot, version: int) -> "Snapshot":
+    def _with(self, slot: GraphSlot, version: int, model: LinkModel) -> "Snapshot":
         """Another record of the same state, with the facts that are already computed."""
-        other = Snapshot(self.model, self.trained, self.table, self.updates, slot, version)
+        other = Snapshot(model, self.trained, self.table, self.updates, slot, version)
         for name in ("dataset", "is_present"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
@@ -208,5 +208,6 @@ class HypotheticalSnapshot(Snapshot):
     def patched(self) -> PatchedVectors:
         return self.own
 
-    def moved(self) -> "HypotheticalSnapshot":
-        return replace(self, base=self.base.moved(), own=self.own.to(self.device))
+    def moved(self, model: LinkModel) -> "HypotheticalSnapshot":
+        base = self.base.moved(model)
+        return replace(self, model=model, base=base, own=self.own.to(base.device))

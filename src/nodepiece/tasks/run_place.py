@@ -11,7 +11,12 @@ from pathlib import Path
 from shutil import rmtree
 
 from nodepiece.errors import InputError
-from nodepiece.files import check_replaceable, put_in_place, remove_leftovers
+from nodepiece.files import (
+    check_replaceable,
+    put_in_place,
+    refuse_fixed,
+    remove_leftovers,
+)
 from nodepiece.locks import is_locked, sole_writer
 from nodepiece.settings import Experiment
 from nodepiece.tasks.run_folder import CHECKPOINT, CONFIG, LIVE_LOCK, MODEL, PENDING, read_config
@@ -66,7 +71,10 @@ def place_to_resume(folder: Path, experiment: Experiment, *, overwrite: bool) ->
 
 
 def place_to_start(folder: Path) -> Path:
-    return unfinished_folder(folder) if holds_work(folder) else folder
+    if not holds_work(folder):
+        return folder
+    refuse_fixed(folder)  # before hours of training
+    return unfinished_folder(folder)
 
 
 def finish_run(place: Path, folder: Path) -> None:
