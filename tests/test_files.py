@@ -211,11 +211,14 @@ def test_a_probe_of_the_lock_refuses_no_writer(tmp_path: Path) -> None:
 
 def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
+    started, start = os.pipe()
     with sole_writer(tmp_path / "folder"):
         child = os.fork()
         if not child:
+            os.write(start, b"!")
             time.sleep(60)
             os._exit(0)
+        os.read(started, 1)
     try:
         assert not has_writer(tmp_path / "folder")
     finally:
