@@ -15,6 +15,7 @@ from nodepiece.encoders.lanes import (
     square_root,
     store,
     where_equal,
+    where_larger,
 )
 
 
@@ -31,6 +32,7 @@ def all_operations(one, other, number, found):  # type: ignore[no-untyped-def]
     store(found, 6 * LANES, square_root(a * a))
     store(found, 7 * LANES, where_equal(a, b, a))
     store(found, 8 * LANES, fill(found, number))
+    store(found, 9 * LANES, where_larger(a, b, a))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -39,8 +41,9 @@ def test_every_operation_is_that_of_numpy(dtype: Any) -> None:
     one, other = (rng.standard_normal(size).astype(dtype) for size in (LANES, LANES + 2))
     b = other[2:]
     b[5] = one[5]
-    found = np.full((10, LANES), 7, dtype)
+    found = np.full((11, LANES), 7, dtype)
     all_operations(one, other, 3, found.reshape(-1))
     expected = [one + b, one - b, one * b, one / b, np.maximum(one, b), np.minimum(one, b)]
-    expected += [np.abs(one), np.where(one == b, one, 0), np.full(LANES, 3), np.full(LANES, 7)]
+    expected += [np.abs(one), np.where(one == b, one, 0), np.full(LANES, 3)]
+    expected += [np.where(one > b, one, 0), np.full(LANES, 7)]
     np.testing.assert_array_equal(found, np.array(expected, dtype))

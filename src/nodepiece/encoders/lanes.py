@@ -114,15 +114,20 @@ larger = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", 
 smaller = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
 
 
-@_intrinsic
-def where_equal(typing_context: Any, one: Any, other: Any, value: Any) -> Any:
-    """`value` in the lanes where both are equal, 0 in the others."""
+def _where(comparison: str) -> Any:
+    @_intrinsic
+    def chosen(typing_context: Any, one: Any, other: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            zeros = ir.Constant(context.get_value_type(signature.return_type), None)
+            return builder.select(builder.fcmp_ordered(comparison, *given[:2]), given[2], zeros)
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        zeros = ir.Constant(context.get_value_type(signature.return_type), None)
-        return builder.select(builder.fcmp_ordered("==", *given[:2]), given[2], zeros)
+        return value(one, other, value), generate
 
-    return value(one, other, value), generate
+    return chosen
+
+
+where_equal = _where("==")  # (one, other, value): value where one == other, 0 elsewhere
+where_larger = _where(">")
 
 
 def _overload(function: Callable[[Any, Any], Any], combined: Any) -> None:

@@ -21,6 +21,7 @@ from nodepiece.encoders.lanes import (
     square_root,
     store,
     where_equal,
+    where_larger,
 )
 from nodepiece.graph.arrays import IntArray, LongArray
 
@@ -102,8 +103,8 @@ def _lanes_by_query(values: Tensor) -> Tensor:
 
     No copy where the values are so in memory already.
     """
-    values = values.detach().transpose(0, 1)
-    return pad(values, (0, -values.shape[-1] % LANES)).contiguous()
+    values, missing = values.detach().transpose(0, 1), -values.shape[-1] % LANES
+    return (pad(values, (0, missing)) if missing else values).contiguous()
 
 
 def _edges_of(edges: EdgeIndex) -> tuple[IntArray, IntArray, IntArray]:
@@ -177,31 +178,21 @@ def _moments(  # type: ignore[no-untyped-def]
         )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True)
 def _add_gradients_of(  # type: ignore[no-untyped-def]
     node, number, width, states, relations, found, gradient, edge_mask, edges, constant,
-    slopes, of_states, of_relations,
+    of_states, of_relations,
 ):  # fmt: skip
-    """Add the gradients of the messages of a node to their sources and relations.
-
-    slopes: (2 * width,) overwritten.
-    """
+    """Add the gradients of the messages of a node to their sources and relations."""
     offsets, sources, relation_rows = edges
-    start = NUM_ROWS * node * width
-    for column in range(width):
-        deviation = found[start + width + column]
-        by_deviation = gradient[start + width + column] / (deviation * number)
-        slopes[column] = gradient[start + column] / number
-        slopes[width + column] = by_deviation if deviation * deviation > constant else number * 0
     for column in range(0, width, LANES):
-        place = start + column
-        slope, curve = load(slopes, column), load(slopes, width + column)
-        mean, high, low = (
-            load(found, place),
-            load(found, place + 2 * width),
-            load(found, place + 3 * width),
-        )
+        place = NUM_ROWS * node * width + column
+        mean, deviation = load(found, place), load(found, place + width)
+        high, low = load(found, place + 2 * width), load(found, place + 3 * width)
         of_high, of_low = load(gradient, place + 2 * width), load(gradient, place + 3 * width)
+        slope = load(gradient, place) / fill(found, number)
+        curve = load(gradient, place + width) / (deviation * fill(found, number))
+        curve = where_larger(deviation * deviation, fill(found, constant), curve)
         for edge in range(offsets[node], offsets[node + 1]):
             if edge_mask[edge] > 0:
                 at_source = np.intp(sources[edge]) * width + column
@@ -220,11 +211,10 @@ def _add_gradients_of_query(  # type: ignore[no-untyped-def]
     width, states, relations, found, gradient, edge_mask, count, edges, constant,
     of_states, of_relations,
 ):  # fmt: skip
-    slopes = np.empty(2 * width, states.dtype)
     for node in range(len(count)):
         _add_gradients_of(
             node, count[node], width, states, relations, found, gradient, edge_mask, edges,
-            constant, slopes, of_states, of_relations,
+            constant, of_states, of_relations,
         )  # fmt: skip
 
 
