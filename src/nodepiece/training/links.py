@@ -29,7 +29,7 @@ def link_trainer(
     one_vs_all: OneVsAllSettings = OneVsAllSettings(),
     sampled: SampledSettings = SampledSettings(),
     generator: torch.Generator,
-    edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from walks; may change between epochs
+    edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from paths; may change between epochs
 ) -> Trainer[QueryBatch] | Trainer[FactBatch]:
     """A trainer for queries against all nodes, or facts against sampled negatives (by the loss)."""
     if training.is_one_vs_all:

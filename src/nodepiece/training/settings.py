@@ -27,7 +27,7 @@ class TrainingSettings:
     precision: str = "float32"  # of products: "float32", "tf32" or "bfloat16" (mixed)
     shuffle_anchors: bool = False  # a new order of equidistant anchors each epoch; needs distances
     resample_relations: bool = False  # a new sample of each node's relations each epoch
-    hide_targets: bool = False  # a batch's facts are hidden from messages, walks; inductive: pieces
+    hide_targets: bool = False  # a batch's facts are hidden from messages, paths; inductive: pieces
     validate_every: int = 0  # epochs; 0: never
     metric: str = "mrr"  # of validation, a name in METRICS: the best weights are kept
     patience: int = 0  # validations without improvement before stopping; 0: never stop early
