@@ -17,7 +17,6 @@ from nodepiece.errors import InputError
 Entry = TypeVar("Entry")
 MAX_MEMBERS = 10_000  # of an archive; the largest known has some 30
 MAX_HEADER = 1 << 24  # bytes that tarfile may read at once: extended headers are kept in memory
-ARCHIVE_SUFFIXES = (".tar.gz", ".zip")
 DAMAGE = (
     tarfile.TarError,
     zipfile.BadZipFile,
