@@ -164,7 +164,7 @@ def test_runs_with_one_seed_are_the_same_whole_or_interrupted_and_resumed(
     ("chosen", "message"),
     [
         (experiment(hide_targets=True), "and there are none"),
-        (replace(EXPERIMENT, walks=WalkSettings(steps=1)), "follow the fact itself"),
+        (replace(EXPERIMENT, walks=WalkSettings(steps=1)), "follow the predicted fact itself"),
         (
             replace(experiment(loss="softplus", hide_targets=True), walks=WalkSettings(steps=1)),
             "losses against all nodes",
@@ -354,7 +354,7 @@ def test_facts_that_name_unseen_nodes_are_left_out_and_reported(tmp_path: Path) 
     said: list[str] = []
     metrics = train_experiment(chosen, tmp_path / "run", device="cpu", log=said.append)
     assert metrics is not None
-    assert any("3 that name" in sentence and "left out" in sentence for sentence in said)
+    assert any("3 with names" in sentence and "left out" in sentence for sentence in said)
     assert metrics["unseen"] == {"valid": 1, "test": 2}
     assert metrics["count"] == 2
 

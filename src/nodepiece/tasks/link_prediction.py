@@ -208,8 +208,7 @@ def refuse_visible_targets(experiment: Experiment, needed: str, is_hidden: objec
             raise InputError(f"{settings.name} goes with the losses against all nodes; set {off}")
         if not is_hidden:
             raise InputError(
-                f"{settings.name} would follow the fact itself that is asked for; set {needed}, or "
-                f"{off}"
+                f"{settings.name} would follow the predicted fact itself; set {needed}, or {off}"
             )
 
 
