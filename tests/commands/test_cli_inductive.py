@@ -65,7 +65,7 @@ def run(nodepiece: Nodepiece, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_a_run_is_judged_beside_its_baseline_and_asked_about_another_graph(
+def test_a_run_is_evaluated_beside_its_baseline_and_queried_on_another_graph(
     nodepiece: Nodepiece, run: Path, tmp_path: Path
 ) -> None:
     found = json.loads(nodepiece("evaluate", run, "--json").out)
@@ -76,7 +76,7 @@ def test_a_run_is_judged_beside_its_baseline_and_asked_about_another_graph(
     assert baseline["hits@10"] == metrics["personalized_pagerank"]["hits@10"] < found["hits@10"]
     table = [line.split() for line in nodepiece("evaluate", run).out.splitlines()]
     first_words = [words[0] for words in table if words]
-    assert first_words[-5:] == ["all", "spread", "head", "tail", "all"]
+    assert first_words[-6:] == ["all", "spread", "head", "tail", "all", "popularity,"]
 
     new = tmp_path / "new.tsv"
     new.write_text("ann\tlives in\trome\nrome\tis in\titaly\noslo\tis in\tnorway\n")
