@@ -1,7 +1,8 @@
 """From scores to probabilities: the calibration that is stored with a run.
 
-RUN/calibration.json has one calibration of heads and tails, by relation and direction, and one of
-relations, for queries that ask for these. It belongs to the weights of the run.
+RUN/calibration.json has one calibration of heads and tails, by relation and direction, one for
+queries whose node arrived after training, and one of relations, for queries that ask for these. It
+belongs to the weights of the run.
 """
 
 import json
@@ -12,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodepiece.errors import InputError
 from nodepiece.evaluation.calibration import MIN_FACTS, Calibration, calibrate, random_parts
 from nodepiece.files import write_json
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.names import Names
+from nodepiece.inference.arriving_nodes import score_arrivals
 from nodepiece.inference.facts import FactRun, fact_run
 from nodepiece.inference.labelled_facts import (
     Given,
@@ -42,6 +45,7 @@ class RunCalibration:
     """The calibration of a run, and what it was fitted to."""
 
     of_nodes: Calibration  # groups are relations, then inverses
+    of_new_nodes: Calibration | None  # with a head that arrived after training; None: as others
     of_relations: Calibration | None  # one group; None: there are too few relations
     relations: tuple[str, ...]  # names of the groups of `of_nodes`
     negatives: str  # where the false facts come from, in words
@@ -50,7 +54,12 @@ class RunCalibration:
     model_hash: str
 
     def __post_init__(self) -> None:
-        for found, num_groups in ((self.of_nodes, len(self.relations)), (self.of_relations, 1)):
+        every = len(self.relations)
+        for found, num_groups in (
+            (self.of_nodes, every),
+            (self.of_new_nodes, every),
+            (self.of_relations, 1),
+        ):
             if found is not None and (
                 len(found.slopes) != num_groups + 1 or len(found.features) != len(FEATURES)
             ):
@@ -63,7 +72,10 @@ class RunCalibration:
         )
 
     def to_json(self) -> dict[str, Any]:
-        of_relations = None if self.of_relations is None else self.of_relations.to_json()
+        of_new_nodes, of_relations = (
+            None if found is None else found.to_json()
+            for found in (self.of_new_nodes, self.of_relations)
+        )
         return {
             "format_version": FORMAT_VERSION,
             "model_sha256": self.model_hash,
@@ -73,15 +85,20 @@ class RunCalibration:
             "features": list(FEATURES),
             "relations": list(self.relations),
             "of_nodes": self.of_nodes.to_json(),
+            "of_new_nodes": of_new_nodes,
             "of_relations": of_relations,
         }
 
     @staticmethod
     def from_json(content: dict[str, Any]) -> "RunCalibration":
-        of_relations = content["of_relations"]
+        of_new_nodes, of_relations = (
+            None if content[name] is None else Calibration.from_json(content[name])
+            for name in ("of_new_nodes", "of_relations")
+        )
         return RunCalibration(
             Calibration.from_json(content["of_nodes"]),
-            None if of_relations is None else Calibration.from_json(of_relations),
+            of_new_nodes,
+            of_relations,
             tuple(content["relations"]),
             str(content["negatives"]),
             int(content["num_true"]),
@@ -98,7 +115,13 @@ class RunCalibration:
         groups = np.full(len(triples), -1)
         if by_relation:
             groups = self._groups(snapshot.dataset.names)[triples[:, 1]]
-            return self.of_nodes.probabilities(scores, groups, features)
+            result = self.of_nodes.probabilities(scores, groups, features)
+            is_new = triples[:, 0] >= run.num_trained
+            if self.of_new_nodes is not None and is_new.any():
+                result[is_new] = self.of_new_nodes.probabilities(
+                    scores[is_new], groups[is_new], features[is_new]
+                )
+            return result
         found = self.of_nodes if self.of_relations is None else self.of_relations
         return found.probabilities(scores, groups, features)
 
@@ -201,12 +224,30 @@ def fit(run: FactRun, labelled: LabelledFacts, *, rng: np.random.Generator) -> R
     )
     return RunCalibration(
         of_nodes,
+        fit_new_nodes(run, both, np.concatenate([is_true, is_true]), rng=rng),
         fit_relations(run, direct[is_true], rng=rng),
         tuple(snapshot.dataset.names.relation(each) for each in range(2 * num_relations)),
         labelled.negatives,
         labelled.num_true,
         labelled.num_false,
         run.opened.files.model_hash,
+    )
+
+
+def fit_new_nodes(
+    run: FactRun, directed: IntArray, is_true: NDArray[np.bool_], *, rng: np.random.Generator
+) -> Calibration | None:
+    """A calibration of facts whose head arrived after training, from simulated nodes."""
+    found = score_arrivals(run, directed, is_true, rng=rng)
+    if found is None or min(found.is_true.sum(), (~found.is_true).sum()) < MIN_FACTS:
+        return None
+    return calibrate(
+        found.scores,
+        found.relations,
+        found.features,
+        found.is_true,
+        num_groups=2 * run.dataset.train.num_relations,
+        parts=random_parts(len(found.scores), rng=rng),
     )
 
 

@@ -30,7 +30,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 INTERNAL = {  # attributes of runs that other modules use, and users do not
     *("address", "encoded", "evaluator", "is_present", "is_up_to_date", "node_vectors", "opened"),
     *("patched", "other_graph", "snapshot", "snapshot_on_disk", "task", "updates"),
-    *("answer_many", "answer_settings", "calibrated", "no_facts", "node_table"),
+    *("answer_many", "answer_settings", "calibrated", "no_facts", "node_table", "num_trained"),
     *("score_many", "similar_many"),
 }
 
@@ -108,6 +108,11 @@ class Run:
     def num_nodes(self) -> int:
         """The number of nodes that the run knows."""
         return self.task.graph.num_nodes
+
+    @property
+    def num_trained(self) -> int:
+        """The number of nodes that were trained on: those with larger ids arrived later."""
+        return self.opened.table.num_nodes
 
     @property
     def folder(self) -> Path:
