@@ -114,6 +114,18 @@ def test_a_grouping_that_no_kernel_uses_is_not_computed() -> None:
     assert {"relation", "source", "target", "target_relations", "chunks"}.isdisjoint(vars(index))
 
 
+@few
+@given(random_edges, random_edges)
+def test_inserted_edges_come_after_those_of_their_target(edges: Tensor, more: Tensor) -> None:
+    index, place = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS, "target").insert(more)
+    before = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS, "target")
+    together = columns(before) + [tuple(edge) for edge in more.tolist()]
+    assert columns(index) == sorted(together, key=lambda edge: edge[0])  # stable
+    assert [together[at] for at in place.tolist()] == columns(index)
+    assert bags_of(index.target) == bags_of(EdgeGroups(index.target.rows, NUM_NODES))
+    assert index.order.tolist() == list(range(len(together)))
+
+
 @pytest.mark.parametrize("name", ["chunks", "directed_target"])
 def test_edges_in_another_order_than_a_kernel_needs_are_refused(name: str) -> None:
     index = EdgeIndex(torch.tensor([[0, 0, 1]]), 2, 2)

@@ -6,7 +6,7 @@ a node aggregates its messages by their mean, deviation, maximum and minimum, sc
 (PNA; Corso et al., 2020). An MLP scores the last state of every node. No weight belongs to a node.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -177,11 +177,11 @@ def _linear(rows: Tensor, weight: Tensor) -> Tensor:
 
 def degree_scalers(edge_mask: Tensor, edges: EdgeIndex) -> Tensor:
     """(num_nodes, 3): 1, log(degree) over its mean, and the inverse of that."""
-    visible = (edge_mask > 0).double().cumsum(0)
+    visible = (edge_mask > 0).cumsum(0)
     total = torch.cat([visible.new_zeros(1), visible])
     offsets = edges.target.edges.offsets.long()
     degree = total[offsets[1:]] - total[offsets[:-1]]
-    logarithm = (degree + 2).log()
+    logarithm = (degree + 2).double().log()
     relative = logarithm / logarithm.mean()
     return torch.stack([torch.ones_like(relative), relative, 1 / relative], dim=1).float()
 
@@ -201,11 +201,9 @@ def with_unseen(table: Tensor, num_relations: int) -> Tensor:
 
 def followed_edges(graph: PathGraph) -> tuple[EdgeIndex, Tensor]:
     """The edges of a graph sorted by target, those of its one query included, and their mask."""
-    index, visible = graph.edge_index, graph.visible()
-    if (own := graph.query_edges) is not None:
-        here = torch.stack([index.target.rows, index.relation.rows, index.source.rows], dim=1)
-        more = torch.stack([own.heads, own.relations, own.tails], dim=1)
-        index = replace(index, edges=torch.cat([here, more]), sorted_by=None)
-        visible = torch.cat([visible, visible.new_ones(len(more))])
-    edges, place = index.by_target
-    return edges, visible.index_select(0, place)
+    edges, place = graph.edge_index.by_target
+    visible = graph.visible().index_select(0, place)
+    if (own := graph.query_edges) is None:
+        return edges, visible
+    edges, place = edges.insert(torch.stack([own.heads, own.relations, own.tails], dim=1))
+    return edges, torch.cat([visible, visible.new_ones(len(own.heads))]).index_select(0, place)

@@ -59,6 +59,7 @@ class EdgeIndex:
     num_nodes: int
     num_relations: int  # direct and inverse; the second half of the ids are the inverses
     sorted_by: Literal["target", "direction"] | None = None  # direction: direct first; then target
+    is_sorted: bool = False  # whether the caller's order is this order
 
     @property
     def num_edges(self) -> int:
@@ -146,6 +147,24 @@ class EdgeIndex:
         place[self.order] = torch.arange(self.num_edges, device=self.device)
         return index, place[index.order]
 
+    def insert(self, more: Tensor) -> "tuple[EdgeIndex, Tensor]":
+        """These edges, sorted by target, with a few more at their places; not all are sorted again.
+
+        more: (num_more, 3). Also returns the place of every edge among these and then `more`.
+        """
+        self._check_sorted_by("target")
+        target, order = torch.sort(more[:, 0].long(), stable=True)
+        at = torch.searchsorted(self.target.rows, target, right=True)
+        at = at + torch.arange(len(more), device=self.device)
+        place = at.new_ones(self.num_edges + len(more)).index_fill_(0, at, 0).cumsum(0) - 1
+        place = place.index_copy_(0, at, order + self.num_edges)
+        columns = (self.target.rows, self.relation.rows, self.source.rows)
+        edges = [
+            torch.cat([rows, new.long()]).index_select(0, place)
+            for rows, new in zip(columns, more.T, strict=True)
+        ]
+        return replace(self, edges=torch.stack(edges, dim=1), is_sorted=True), place
+
     @cached_property
     def chunks(self) -> tuple[Tensor, Tensor]:
         """What each GPU program of `message_moments` goes through, and which results it combines.
@@ -163,13 +182,15 @@ class EdgeIndex:
         if self.sorted_by == "direction":
             is_inverse = self.edges[:, 1] >= self.num_relations // 2
             target = target + is_inverse * self.num_nodes
+        if self.is_sorted:
+            return target.contiguous(), torch.arange(self.num_edges, device=self.device)
         rows, order = torch.sort(target, stable=True)
         return rows, order
 
     def _column(self, column: int) -> Tensor:
         """(num_edges,) int64, in the order of this index."""
         values = self.edges[:, column].long()
-        return values if self.sorted_by is None else values[self.order]
+        return values if self.sorted_by is None or self.is_sorted else values[self.order]
 
     def _check_sorted_by(self, name: str) -> None:
         if self.sorted_by != name:
