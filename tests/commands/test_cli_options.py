@@ -51,7 +51,9 @@ def test_every_option_is_declared_with_the_name_of_its_parameter(
 def test_the_command_line_takes_the_names_that_are_declared() -> None:
     group: Any = typer.main.get_command(app)
     for command in COMMANDS:
-        parsed = group if command is COMMANDS[0] else group.commands[command.__name__]
+        parsed = (
+            group if command is COMMANDS[0] else group.commands[command.__name__.replace("_", "-")]
+        )
         taken = {option.name: {*option.opts, *option.secondary_opts} for option in parsed.params}
         for parameter, declared in options_of(command):
             assert taken[parameter] == {one for names in declared for one in names.split("/")}
