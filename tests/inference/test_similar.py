@@ -1,6 +1,7 @@
 """The nodes with the most similar vectors, by all cosines."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -76,3 +77,65 @@ def test_wrong_names_and_numbers_are_refused(run: LinkRun) -> None:
         run.similar("town 9")
     with pytest.raises(InputError, match="top must be at least 1, got 0"):
         run.similar("town 1", top=0)
+
+
+def found(run: Run, *, exact: bool) -> list[tuple[str, str]]:
+    table = run.similar(top=5, exact=exact)
+    return list(zip(table["node"].to_pylist(), table["neighbour"].to_pylist(), strict=True))
+
+
+def agree(run: Run) -> None:
+    """On a graph this small an index misses nothing; equal vectors may change places."""
+    pytest.importorskip("usearch")
+    exact, approximate = run.similar(top=5, exact=True), run.similar(top=5, exact=False)
+    assert exact["node"].to_pylist() == approximate["node"].to_pylist()
+    np.testing.assert_allclose(
+        approximate["similarity"].to_numpy(), exact["similarity"].to_numpy(), atol=1e-4
+    )
+    assert all(node != neighbour for node, neighbour in found(run, exact=False))
+
+
+def test_an_index_is_stored_and_finds_the_same(run: LinkRun, tmp_path: Path) -> None:
+    copied = load(shutil.copytree(run.folder, tmp_path / "run"))
+
+    agree(copied)
+
+    (path,) = (tmp_path / "run" / "index").glob("*.usearch")
+    before = path.stat().st_mtime_ns
+    agree(load(tmp_path / "run"))
+    assert path.stat().st_mtime_ns == before  # it was not built again
+
+
+def test_an_index_stays_right_after_updates(run: LinkRun, tmp_path: Path) -> None:
+    pytest.importorskip("usearch")
+    changed = load(shutil.copytree(run.folder, tmp_path / "run"))
+    changed.similar(top=1, exact=False)
+    for facts in (NEW[:1], NEW[1:]):
+        update_run(changed, add=facts)
+        agree(changed)
+    update_run(changed, remove_nodes=["person 1"])
+
+    agree(changed)
+    agree(changed.with_facts([("person 50", "lives in", "town 1")]))
+    assert "person 1" not in {name for pair in found(changed, exact=False) for name in pair}
+    assert len(list((tmp_path / "run" / "index").glob("*.usearch"))) == 1  # others are removed
+
+
+def test_a_damaged_index_is_built_again(run: LinkRun, tmp_path: Path) -> None:
+    pytest.importorskip("usearch")
+    copied = load(shutil.copytree(run.folder, tmp_path / "run"))
+    copied.similar(top=1, exact=False)
+    (path,) = (tmp_path / "run" / "index").glob("*.usearch")
+    path.write_bytes(path.read_bytes()[:-100] + bytes(100))
+
+    agree(load(tmp_path / "run"))
+
+
+def test_without_the_library_of_the_index_the_sentence_says_what_to_do(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "usearch.index", None)
+    monkeypatch.setattr(similar, "MAX_PAIRS", 100)
+
+    with pytest.raises(InputError, match=r"pip install 'nodepiece\[index\]', or ask for exact"):
+        run.similar()

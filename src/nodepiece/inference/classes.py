@@ -15,6 +15,7 @@ from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.named_vectors import NamedVectors, named_relations
 from nodepiece.inference.opened_run import Opened, Prediction, Run, node_list
+from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.inference.similar import NodeVectors
 from nodepiece.tasks.node_classification import NodeClassification
 
@@ -58,7 +59,7 @@ class ClassRun(Run):
 
     def node_table(self) -> NodeVectors:
         names, vectors = self.task.dataset.names.nodes, self.node_vectors
-        return NodeVectors(vectors, names, np.ones(len(vectors), np.bool_))
+        return NodeVectors(PatchedVectors.of(vectors), names, np.ones(len(vectors), np.bool_))
 
     def node_names(self) -> list[str]:
         return self.task.dataset.names.nodes.to_pylist()

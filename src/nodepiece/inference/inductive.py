@@ -25,6 +25,7 @@ from nodepiece.inference.facts import FactRun, Query
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.named_vectors import NamedVectors, named_relations
 from nodepiece.inference.opened_run import Opened, node_list
+from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.inference.similar import NodeVectors
 from nodepiece.tasks.inductive_evaluator import InductiveEvaluator
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
@@ -138,7 +139,7 @@ class InductiveRun(FactRun):
     def node_table(self) -> NodeVectors:
         snapshot = self.snapshot
         names, present = snapshot.dataset.names.nodes, snapshot.candidates.is_present
-        return NodeVectors(snapshot.encoded.nodes, names, present)
+        return NodeVectors(PatchedVectors.of(snapshot.encoded.nodes), names, present)
 
     def node_names(self) -> list[str]:
         return self.dataset.names.nodes.to_pylist()

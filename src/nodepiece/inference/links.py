@@ -5,6 +5,7 @@ The graph may change: by assumed facts (`with_facts`), and by stored updates.
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.graph_slot import GraphSlot
 from nodepiece.inference.graph_updates import has_updates, open_updates
 from nodepiece.inference.named_vectors import NamedVectors, named_relations
+from nodepiece.inference.neighbour_index import IndexPlace
 from nodepiece.inference.opened_run import Opened, node_list
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.inference.similar import NodeVectors
@@ -126,7 +128,15 @@ class LinkRun(FactRun):
         return snapshot.patched.rows(ids).cpu().numpy()
 
     def node_table(self) -> NodeVectors:
-        return self.snapshot.node_table
+        snapshot = self.snapshot
+        base = snapshot.base if isinstance(snapshot, HypotheticalSnapshot) else snapshot
+        table = snapshot.node_table
+        if table.patched.base is not base.patched.base:
+            return table  # all vectors are different with assumed facts
+        stored = base.updates
+        number = "trained" if stored is None else f"{stored.state.snapshot_number:06}"
+        key = f"{self.opened.files.model_hash[:16]}-{number}"
+        return replace(table, place=IndexPlace(self.folder, key))
 
     def relation_vectors(self) -> NamedVectors:
         refuse_after_fork()

@@ -264,20 +264,28 @@ class Run:
         nodes: str | Sequence[str] | None = None,
         *,
         top: int = 10,
+        exact: bool | None = None,
         progress: Progress | None = None,
     ) -> pa.Table:
         """The nodes with the most similar vectors, nearest first, as an Arrow table.
 
         `nodes` is a name, a list of names, or None for all nodes. The columns are `node`,
-        `neighbour`, `similarity` (the cosine of the two vectors) and `rank`. The result is exact;
-        its time grows with the number of nodes asked for times the number of all nodes.
+        `neighbour`, `similarity` (the cosine of the two vectors) and `rank`. By default the result
+        is exact for up to ten billion pairs of nodes, such as all pairs of 100,000 nodes, and for
+        more an index is used, which may miss some neighbours (`exact` chooses one of the two). The
+        index is built at its first use and stored with the run; it stays in use after updates, as
+        nodes that have changed are compared exactly.
         """
-        return pa.concat_tables(
-            [SIMILAR_SCHEMA.empty_table(), *self.similar_many(nodes, top, progress)]
-        )
+        tables = self.similar_many(nodes, top, exact=exact, progress=progress)
+        return pa.concat_tables([SIMILAR_SCHEMA.empty_table(), *tables])
 
     def similar_many(
-        self, nodes: str | Sequence[str] | None, top: int, progress: Progress | None = None
+        self,
+        nodes: str | Sequence[str] | None,
+        top: int,
+        *,
+        exact: bool | None = None,
+        progress: Progress | None = None,
     ) -> Iterator[pa.Table]:
         """Tables of the most similar nodes, some nodes at a time."""
         refuse_after_fork()
@@ -286,7 +294,7 @@ class Run:
         table = self.node_table()
         names = [nodes] if isinstance(nodes, str) else nodes
         ids = table.nodes if names is None else table.ids(node_list(names))
-        return similar_in_batches(table, ids, top, progress=progress)
+        return similar_in_batches(table, ids, top, exact=exact, progress=progress)
 
     def node_table(self) -> NodeVectors:
         """The vectors of all nodes of the current graph."""

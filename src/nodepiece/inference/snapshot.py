@@ -146,7 +146,7 @@ class Snapshot:
     @computed_once
     def node_table(self) -> NodeVectors:
         """The vectors of all nodes, to compare them with each other."""
-        return NodeVectors(self.patched.whole, self.names.nodes, self.is_present)
+        return NodeVectors(self.patched, self.names.nodes, self.is_present)
 
     def vector_scores(self) -> VectorScores | None:
         """What scores are computed from; None: they are no products or distances of vectors."""

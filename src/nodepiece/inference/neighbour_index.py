@@ -1,0 +1,161 @@
+"""An index of node vectors, for the nearest neighbours of all nodes of a large graph.
+
+RUN/index/KEY.usearch, with a checksum beside it, holds the vectors of one base state; KEY names the
+weights and the base, whose vectors never change. Rows that were changed since, by updates or
+assumed facts, are not in it: they are compared exactly, and their outdated entries are left out. So
+an update makes no index invalid; a new base, into which updates are compacted, gets a new one at
+its next use.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodepiece.errors import InputError
+from nodepiece.evaluation.ranking import Progress
+from nodepiece.evaluation.top_scores import TopScores, top_scores
+from nodepiece.files import atomic_file
+from nodepiece.graph.arrays import LongArray
+
+FOLDER, SUFFIX = "index", ".usearch"
+LINKS, BUILD, SEARCH = 16, 128, 64  # of a node; candidates while building, while searching
+ROWS_AT_ONCE = 1 << 14
+SPARE = 4  # more neighbours are searched for than wanted, as some are outdated or the node itself
+
+
+@dataclass(frozen=True)
+class IndexPlace:
+    """Where the index of some vectors is stored."""
+
+    folder: Path  # of the run
+    key: str  # names the vectors
+
+    @property
+    def path(self) -> Path:
+        return self.folder / FOLDER / f"{self.key}{SUFFIX}"
+
+    @property
+    def checksum(self) -> Path:
+        """A file with the SHA-256 of the index, written after it."""
+        return self.path.with_suffix(".sha256")
+
+    def is_whole(self) -> bool:
+        """Whether the index is there, as it was written: a damaged one is not to be read."""
+        try:
+            return self.checksum.read_text(encoding="utf-8") == _hash(self.path)
+        except (OSError, UnicodeDecodeError):
+            return False
+
+
+class NeighbourIndex:
+    """Approximate nearest neighbours of vectors by cosine (HNSW; Malkov and Yashunin, 2018)."""
+
+    def __init__(self, vectors: Tensor, place: IndexPlace | None) -> None:
+        self.vectors, self.place = vectors, place
+        self.index = _new_index(vectors.shape[1])
+
+    def prepare(self, progress: Progress | None = None) -> None:
+        """Load the index, or build it, and store it if it has a place."""
+        if self.place is not None and self.place.is_whole():
+            self.index.load(str(self.place.path))
+            return
+        for start in range(0, len(self.vectors), ROWS_AT_ONCE):
+            part = self.vectors[start : start + ROWS_AT_ONCE].cpu().numpy()
+            self.index.add(np.arange(start, start + len(part)), part)
+            if progress is not None:
+                progress(start + len(part), len(self.vectors))
+        if self.place is not None:
+            _store(self.index, self.place)
+
+    def search(self, queries: Tensor, top: int) -> tuple[LongArray, NDArray[np.float32]]:
+        """Rows and cosines, (num_queries, top) each; fewer rows than that are -1 at the end."""
+        top = min(top, len(self.vectors))
+        found = self.index.search(queries.cpu().numpy(), top)
+        keys = np.atleast_2d(np.asarray(found.keys)).astype(np.int64)
+        return keys, 1 - np.atleast_2d(np.asarray(found.distances)).astype(np.float32)
+
+
+def nearest_by_index(
+    index: NeighbourIndex,
+    vectors: Tensor,  # (num_nodes, dim) as they are now
+    nodes: LongArray,
+    top: int,
+    *,
+    changed: LongArray,  # nodes that are not in the index as they are now, ascending
+    is_present: NDArray[np.bool_],
+) -> Iterator[tuple[LongArray, TopScores]]:
+    """Some nodes at a time, and the nearest of each; candidates are node ids."""
+    is_outdated = ~is_present
+    is_outdated[changed] = True
+    fresh = changed[is_present[changed]]
+    fresh_vectors = torch.nn.functional.normalize(vectors[torch.from_numpy(fresh)], dim=1)
+    for start in range(0, len(nodes), ROWS_AT_ONCE):
+        some = nodes[start : start + ROWS_AT_ONCE]
+        queries = torch.nn.functional.normalize(vectors[torch.from_numpy(some)], dim=1)
+        keys, cosines = _current(index, queries, some, top, is_outdated)
+        if len(fresh):
+            exact = (queries @ fresh_vectors.T).cpu().numpy()
+            exact[some[:, None] == fresh] = -np.inf
+            keys = np.concatenate([keys, np.broadcast_to(fresh, exact.shape)], axis=1)
+            cosines = np.concatenate([cosines, exact], axis=1)
+        best = top_scores(torch.from_numpy(cosines), top)
+        yield some, best._replace(candidate=keys[best.row, best.candidate].astype(np.int32))
+
+
+def _current(
+    index: NeighbourIndex,
+    queries: Tensor,
+    nodes: LongArray,
+    top: int,
+    is_outdated: NDArray[np.bool_],
+) -> tuple[LongArray, NDArray[np.float32]]:
+    """Neighbours from the index that are current, and -inf for others; `top` for each, if any."""
+    wanted = top + SPARE
+    while True:
+        keys, cosines = index.search(queries, wanted)
+        is_out = is_outdated[keys] | (keys == nodes[:, None])
+        enough = (~is_out).sum(axis=1) >= top
+        if enough.all() or wanted >= len(index.vectors):
+            return keys, np.where(is_out, -np.inf, cosines).astype(np.float32)
+        wanted = min(4 * wanted, len(index.vectors))
+
+
+def _new_index(dim: int) -> Any:
+    try:
+        from usearch.index import Index
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "the neighbours of so many nodes need an index; pip install 'nodepiece[index]', or ask "
+            "for exact ones (--exact), whose time grows with the square of the number of nodes"
+        ) from error
+    return Index(
+        ndim=dim,
+        metric="cos",
+        dtype="f32",
+        connectivity=LINKS,
+        expansion_add=BUILD,
+        expansion_search=SEARCH,
+    )
+
+
+def _store(index: Any, place: IndexPlace) -> None:
+    """Write an index atomically, and remove those of other vectors."""
+    with atomic_file(place.path) as partial:
+        index.save(str(partial))
+    with atomic_file(place.checksum) as partial:
+        partial.write_text(_hash(place.path), encoding="utf-8")
+    for other in place.path.parent.iterdir():
+        if other.suffix in (SUFFIX, ".sha256") and other.stem != place.key:
+            other.unlink(missing_ok=True)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
