@@ -19,3 +19,11 @@ def test_pykeen_trains_and_ranks_with_pieces() -> None:
     from examples import with_pykeen
 
     assert with_pykeen.main() > 0.1  # chance: below 0.01 among 831 nodes
+
+
+def test_regions_follow_from_node_vectors_in_a_scikit_learn_pipeline() -> None:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("pandas")
+    from examples import scikit_learn
+
+    assert scikit_learn.main() > 0.6  # the most frequent region alone: 0.25

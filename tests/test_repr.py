@@ -44,18 +44,20 @@ def test_a_dataset() -> None:
 
 
 def test_tokens_and_vocabulary(table: nodepiece.TokenTable) -> None:
-    assert repr(table).startswith("TokenTable(3 nodes as 1 anchors and 2 relations each; ada is '")
+    assert repr(table).startswith("TokenTable(3 nodes as 1 anchor and 2 relations each; ada is '")
     assert repr(table.vocabulary).startswith("Vocabulary(1 anchor: '")
     assert max(len(repr(each)) for each in (table, table.vocabulary)) < 200
 
 
 def test_a_changing_graph_and_an_embedding(table: nodepiece.TokenTable) -> None:
     changing = nodepiece.ChangingGraph(nodepiece.graph(FACTS), table)
-    changing.add([("dan", "knows", "ada")])
+    rows = changing.add([("dan", "knows", "ada")])
     settings = nodepiece.EncoderSettings(dim=8)
     embedding = nodepiece.NodePieceEmbedding(table, settings, generator=torch.Generator())
 
-    assert repr(changing) == ("ChangingGraph(4 nodes, 2 relations; 1 nodes added, 0 removed)")
+    assert repr(changing) == ("ChangingGraph(4 nodes, 2 relations; 1 node added, 0 removed)")
+    assert repr(rows).endswith("1 anchor and 2 relations each)")
+    assert repr(nodepiece.describe_tokens(table)).startswith("TokenStatistics(3 nodes, 1 anchors")
     assert repr(embedding).startswith("NodePieceEmbedding(3, 8: 1 anchors of 1 and 2 relations")
 
 

@@ -224,6 +224,14 @@ def test_verified_negatives_are_found_beside_the_facts(tmp_path: Path) -> None:
     assert verified_negatives("no such dataset", "valid") is None
 
 
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "number"), [("codex-s", 1_827), ("codex-m", 10_310)])
+def test_codex_comes_with_verified_negatives(name: str, number: int) -> None:
+    path = verified_negatives(name, "valid")
+
+    assert path is not None and nodepiece.read_graph(path).num_triples == number
+
+
 def test_nodes_are_described_by_their_facts_and_their_anchors(run: FactRun) -> None:
     node = run.dataset.names.node_id("person 20")
     assumed = run.with_facts([("stranger", "friend of", "person 20")])

@@ -88,7 +88,7 @@ class ChangingGraph:
         present, more = int(self.is_present.sum()), len(self._more)
         return (
             f"ChangingGraph({plural(present, 'node')}, {plural(len(self._relations), 'relation')}; "
-            f"{more:,} nodes added, {self.num_nodes - present:,} removed)"
+            f"{plural(more, 'node')} added, {self.num_nodes - present:,} removed)"
         )
 
     @property

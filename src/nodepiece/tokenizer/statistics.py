@@ -36,6 +36,13 @@ class TokenStatistics:
     top_anchor_use: float | None  # share of all slots that hold one of the 1 % most used anchors
     unused_anchors: int
 
+    def __repr__(self) -> str:
+        far = f"{self.mean_distance:.2f} hops away" if self.mean_distance else "no distances"
+        return (
+            f"TokenStatistics({self.num_nodes:,} nodes, {self.num_anchors:,} anchors, "
+            f"{self.anchors_per_node} a node, {far}; {self.distinct_hashes:,} different hashes)"
+        )
+
     @property
     def num_top_anchors(self) -> int:
         """The number of anchors in the top 1 %, at least one."""

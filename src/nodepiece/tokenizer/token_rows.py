@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from nodepiece.graph.arrays import IntArray, ScalarT
 from nodepiece.graph.nearest import Distances
+from nodepiece.graph.short_text import plural
 
 
 class TokenRows(NamedTuple):
@@ -17,6 +18,13 @@ class TokenRows(NamedTuple):
     anchors: IntArray  # (num_rows, k) tokens
     distances: Distances  # (num_rows, k) hops, NO_DISTANCE where there is no anchor
     relations: IntArray  # (num_rows, m) tokens
+
+    def __repr__(self) -> str:
+        k, m = self.anchors.shape[1], self.relations.shape[1]
+        return (
+            f"TokenRows({plural(len(self.nodes), 'node')}: {plural(k, 'anchor')} and "
+            f"{plural(m, 'relation')} each)"
+        )
 
     def replace_in(
         self, anchors: IntArray, distances: Distances, relations: IntArray, num_nodes: int

@@ -55,10 +55,9 @@ class TokenTable:
     def __repr__(self) -> str:
         first = f"; {short(self.vocabulary.node_name(0))} is " if self.num_nodes else ""
         pieces = few(self.pieces(0)) if self.num_nodes else ""
-        return (
-            f"TokenTable({plural(self.num_nodes, 'node')} as {self.anchors_per_node} anchors and "
-            f"{plural(self.relations_per_node, 'relation')} each{first}{pieces})"
-        )
+        nodes, anchors = plural(self.num_nodes, "node"), plural(self.anchors_per_node, "anchor")
+        relations = plural(self.relations_per_node, "relation")
+        return f"TokenTable({nodes} as {anchors} and {relations} each{first}{pieces})"
 
     @cached_property
     def invalid_value(self) -> str | None:
