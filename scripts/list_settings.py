@@ -115,6 +115,8 @@ def values_of(record: Any, key: "Field[Any]", group: str) -> str:
     kind = str(key.type).removeprefix("<class '").removesuffix("'>")
     if "bool" in kind:
         return "`true`, `false`"
+    if kind == "tuple[int, ...]":
+        return "a list of integers"
     if "str" in kind and "Mapping" not in kind:
         return choices(record, key.name)
     if "int" in kind or kind.startswith("float"):

@@ -260,6 +260,23 @@ def test_stopped_in_an_epoch_and_resumed_it_ends_where_it_would_have(
     assert len(Path("run/history.jsonl").read_text().splitlines()) == 3
 
 
+def test_a_run_with_minutes_that_was_stopped_says_how_many_are_left(
+    nodepiece: Nodepiece, ctrl_c: None
+) -> None:
+    words = ("train", "countries", "-o", "run", "--set", "encoder.dim=8", "--device", "cpu")
+    stopped = nodepiece(*words, "--minutes", 5)
+
+    assert stopped.status == 130
+    assert "5 minutes; validation with 165 of 165, the result with 165 of 165" in stopped.err
+    left = float(stopped.err.splitlines()[-1].split("--minutes ")[1].split()[0])
+    assert 3 < left <= 5
+    assert "--resume --minutes" in stopped.err
+    refused = nodepiece(*words, "--resume")
+    assert "say how many more it may take (--minutes N)" in refused.err
+    assert nodepiece(*words, "--resume", "--minutes", 0.01).status == 0
+    assert nodepiece(*words, "--minutes", 0, "--overwrite").status == 2
+
+
 def test_the_second_ctrl_c_stops_at_once(
     nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,7 +296,7 @@ def test_the_second_ctrl_c_stops_at_once(
 
 
 def test_resuming_with_other_settings_is_refused(nodepiece: Nodepiece, run: Path) -> None:
-    ran = nodepiece("train", "countries", "--resume", "-o", run, "--set", "training.epochs=3")
+    ran = nodepiece("train", "countries", "--resume", "-o", run, "--set", "encoder.dim=12")
 
     assert ran.status == 2
     assert "holds a run with other settings" in ran.err

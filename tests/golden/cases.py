@@ -236,7 +236,8 @@ def only_numbers(record: Values) -> Values:
     return {
         key: value
         for key, value in record.items()
-        if isinstance(value, int | float) and key not in ("seconds", "processes")
+        if isinstance(value, int | float)
+        and key not in ("seconds", "processes", "steps", "best_step")
     }
 
 

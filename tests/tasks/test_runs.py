@@ -298,7 +298,7 @@ def test_other_settings_are_refused_when_resuming(tmp_path: Path) -> None:
     run(EXPERIMENT, tmp_path / "run", should_stop=stop_after(2))
     before = (tmp_path / "run" / "checkpoint.safetensors").read_bytes()
     with pytest.raises(InputError, match="other settings"):
-        run(experiment(epochs=7), tmp_path / "run", resume=True)
+        run(experiment(learning_rate=0.5), tmp_path / "run", resume=True)
     assert (tmp_path / "run" / "checkpoint.safetensors").read_bytes() == before
 
 

@@ -22,15 +22,17 @@ class EpochProgress:
     most every ten seconds for others, and every half minute within a long one.
     """
 
-    def __init__(self, num_epochs: int) -> None:
+    def __init__(self, num_epochs: int, *, minutes: float | None = None) -> None:
         self.num_epochs = num_epochs
+        self.minutes, self.created = minutes, perf_counter()
         self.is_under_way = False  # between the first step and the end of the last epoch
         self.start = self.last_line = self.last_update = 0.0
         self.first_done = 0.0  # epochs done before, and the number of steps since
         self.num_steps = 0
         self.trainer: Trainer[Any] | None = None
+        of_epochs = "epoch {task.completed:.0f}/{task.total:.0f}"
         self.bar = Progress(
-            TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
+            TextColumn(of_epochs if minutes is None else "{task.completed:.0f}/{task.total:.0f} s"),
             BarColumn(bar_width=20),
             TextColumn("{task.description}"),
             TimeRemainingColumn(),
@@ -38,7 +40,8 @@ class EpochProgress:
             console=err,
             transient=True,
         )
-        self.task = self.bar.add_task("", total=num_epochs)
+        total = num_epochs if minutes is None else 60 * minutes
+        self.task = self.bar.add_task("", total=total)
 
     def __enter__(self) -> "EpochProgress":
         return self
@@ -68,12 +71,14 @@ class EpochProgress:
             if now - self.last_update > SECONDS_BETWEEN_UPDATES or done == total:
                 self.last_update = now
                 text = self._describe_step(done, total, now)
-                self.bar.update(self.task, completed=epoch + done / total, description=text)
+                is_timed = self.minutes is not None
+                completed = now - self.created if is_timed else epoch + done / total
+                self.bar.update(self.task, completed=completed, description=text)
         elif now - self.last_line > SECONDS_BETWEEN_STEPS and done < total:
             self.last_line = now
             text = self._describe_step(done, total, now)
             left = self._seconds_left(epoch + done / total, now)
-            err.print(f"epoch {epoch + 1}/{self.num_epochs}: {text}; {left:.0f} s left")
+            err.print(f"{self._name(epoch + 1)}: {text}; {left:.0f} s left")
 
     def _describe_step(self, done: int, total: int, now: float) -> str:
         """Such as "step 120/700, loss 0.4512, 12,400 facts/s"."""
@@ -83,20 +88,26 @@ class EpochProgress:
         rate = self.num_steps * self.trainer.batches.facts_per_step / max(1e-9, now - self.start)
         return f"{text}, loss {self.trainer.mean_loss:.4f}, {rate:,.0f} facts/s"
 
+    def _name(self, epoch: int) -> str:
+        return f"epoch {epoch}" if self.minutes is not None else f"epoch {epoch}/{self.num_epochs}"
+
     def _seconds_left(self, done: float, now: float) -> float:
+        if self.minutes is not None:
+            return max(0.0, 60 * self.minutes - (now - self.created))
         return (now - self.start) / max(1e-9, done - self.first_done) * (self.num_epochs - done)
 
     def on_epoch(self, record: dict[str, Any], progress: "TrainingProgress") -> None:
         epoch, text = record["epoch"], describe(record)
-        is_last = epoch == self.num_epochs
-        self.bar.update(self.task, completed=epoch, description=text)
         now = perf_counter()
+        is_last = self.minutes is None and epoch == self.num_epochs
+        completed = epoch if self.minutes is None else now - self.created
+        self.bar.update(self.task, completed=completed, description=text)
         is_first = epoch - self.first_done <= 1
         is_due = now - self.last_line > SECONDS_BETWEEN_LINES or is_first or is_last
         if not err.is_terminal and is_due:
             self.last_line = now
             ending = "" if is_last else f"; {self._seconds_left(epoch, now):.0f} s left"
-            err.print(f"epoch {epoch}/{self.num_epochs}: {text}{ending}", soft_wrap=True)
+            err.print(f"{self._name(epoch)}: {text}{ending}", soft_wrap=True)
         if is_last:
             self.is_under_way = False
             self._stop_bar()

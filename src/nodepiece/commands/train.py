@@ -2,6 +2,7 @@
 
 import signal
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,6 +59,15 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the run in RUN when this one is finished.")
     ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            metavar="N",
+            show_default=False,
+            help="Take so many minutes in all, evaluation included, instead of a number of epochs.",
+        ),
+    ] = None,
     tensorboard: Annotated[
         Path | None,
         typer.Option(
@@ -75,8 +85,9 @@ def train(
     """Train a model and evaluate it on the test facts.
 
     Ctrl-C stops after the step (of several processes: after the epoch) and saves; --resume
-    continues from there to the same result. To train on several GPUs: torchrun --nproc-per-node 4
-    -m nodepiece train EXPERIMENT.
+    continues from there to the same result. With --minutes the learning rate follows the clock, and
+    --resume --minutes adds more, also to a finished run. To train on several GPUs: torchrun
+    --nproc-per-node 4 -m nodepiece train EXPERIMENT.
     """
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.run_folder import CONFIG
@@ -101,7 +112,8 @@ def train(
     if is_first:  # it creates the folder; the others would take it for an earlier run
         check_output(folder, marker=CONFIG, kind="run")
     keep_freed_memory()
-    with EpochProgress(settings.training.epochs) as progress:
+    start = perf_counter()
+    with EpochProgress(settings.training.epochs, minutes=minutes) as progress:
         callbacks: tuple[Callback, ...] = (progress,)
         if tensorboard is not None:
             from nodepiece.training.tensorboard import TensorBoard
@@ -123,12 +135,20 @@ def train(
                 callbacks=callbacks,
                 log=progress.log,
                 should_stop=should_stop,
+                minutes=minutes,
             )
     if not is_first:
         return
     if metrics is None:
+        left = None if minutes is None else max(0.1, minutes - (perf_counter() - start) / 60)
         again = command_line(
-            experiment, folder, overrides=overrides, device=device, data=data, resume=True
+            experiment,
+            folder,
+            overrides=overrides,
+            device=device,
+            data=data,
+            resume=True,
+            minutes=left,
         )
         raise Stopped(f"stopped and saved; continue with: {again}")
     for sentence in summary(metrics, folder):
@@ -149,7 +169,8 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
             scores += f" (popularity: {scores_in_words(metrics['popularity'])})"
     return [
         f"{metrics['experiment']}: {scores}",
-        f"{metrics['parameters']:,} parameters; {seconds['train']:.1f} s of training, "
+        f"{metrics['parameters']:,} parameters; {metrics['steps']:,} steps in "
+        f"{seconds['train']:.1f} s of training, "
         f"{seconds['evaluate']:.1f} s of evaluation on {metrics['device']}",
         f"wrote {folder}; query it with: nodepiece predict {folder} {query}",
     ]

@@ -97,6 +97,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     overrides: Sequence[str] = (),
+    minutes: float | None = None,
 ) -> Run:
     """Train and evaluate an experiment, and open the run folder it wrote.
 
@@ -110,8 +111,9 @@ def train(
 
     An existing run in `output` is refused, unless it is to be continued from its checkpoint
     (`resume`), or replaced, updates included, when this one is finished (`overwrite`).
-    `history.jsonl` in `output` has a line for every finished epoch, `metrics.json` the result. The
-    logger "nodepiece" logs the progress at level INFO.
+    With `minutes`, all of it takes so long, in place of a number of epochs; `resume` with `minutes`
+    adds more. `history.jsonl` in `output` has a line for every finished epoch, `metrics.json` the
+    result. The logger "nodepiece" logs the progress at level INFO.
     """
     if isinstance(experiment, Experiment) and overrides:
         raise InputError(
@@ -129,5 +131,6 @@ def train(
         overwrite=overwrite,
         callbacks=(LoggedEpochs(),),
         log=log.info,
+        minutes=minutes,
     )
     return load(output, device=choose_device(device))

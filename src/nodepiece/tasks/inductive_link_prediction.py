@@ -170,6 +170,9 @@ class InductiveLinkPrediction:
             return None
         return self.evaluator.report(model, split, progress)
 
+    def num_evaluated(self, split: str) -> int:
+        return len(self.inference.part(split))
+
     def popularity(self, split: str) -> Report | None:
         if not len(self.inference.part(split)):
             return None

@@ -122,6 +122,9 @@ class LinkPrediction:
             return None
         return self.evaluator.report(model, split, progress).named(self.dataset.names.relation)
 
+    def num_evaluated(self, split: str) -> int:
+        return len(self.dataset.part(split))
+
     def popularity(self, split: str) -> Report | None:
         if self.evaluator.ranks_relations or not len(self.dataset.part(split)):
             return None

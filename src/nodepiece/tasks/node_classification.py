@@ -174,6 +174,9 @@ class NodeClassification:
         probabilities = model.logits(nodes, vectors).sigmoid()
         return classification_report(probabilities, truth.to(vectors.device))
 
+    def num_evaluated(self, split: str) -> int:
+        return len(self.dataset.labels[split].nodes)
+
     def popularity(self, split: str) -> Report | None:
         return None  # there is nothing to rank
 

@@ -226,6 +226,9 @@ class OutOfSample:
         report = self.evaluator.report(model, model.table, split, progress)
         return report.named(self.dataset.names.relation)
 
+    def num_evaluated(self, split: str) -> int:
+        return self.unseen[split].num_edges
+
     def popularity(self, split: str) -> Report | None:
         if split not in self.unseen or not self.unseen[split].num_edges:
             return None

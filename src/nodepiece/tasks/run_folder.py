@@ -50,6 +50,14 @@ def start_run(
     remove_leftovers(place.resolve())
 
 
+def update_config(folder: Path, experiment: Experiment) -> None:
+    """Write the experiment, if the run folder holds another one."""
+    text, path = to_toml(experiment), folder / CONFIG
+    if path.read_text(encoding="utf-8") != text:
+        with atomic_file(path) as partial:
+            partial.write_text(text, encoding="utf-8")
+
+
 def write_facts(dataset: Dataset, folder: Path) -> None:
     """Write the parts of a dataset that a run needs; `read_facts` reads them."""
     save_names(dataset.names, folder / "names")

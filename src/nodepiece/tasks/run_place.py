@@ -19,6 +19,7 @@ from nodepiece.files import (
 )
 from nodepiece.locks import is_locked, sole_writer
 from nodepiece.settings import Experiment
+from nodepiece.tasks.budget import is_same_but_for_length
 from nodepiece.tasks.run_folder import CHECKPOINT, CONFIG, LIVE_LOCK, MODEL, PENDING, read_config
 
 
@@ -55,7 +56,7 @@ def place_to_resume(folder: Path, experiment: Experiment, *, overwrite: bool) ->
     pending = [unfinished_folder(folder)] if is_pending(folder) else []
     places = [place for place in (*pending, folder) if (place / CHECKPOINT).exists()]
     for place in places:
-        if read_config(place) == experiment:
+        if is_same_but_for_length(read_config(place), experiment):
             return place
     if places and not overwrite:
         raise InputError(

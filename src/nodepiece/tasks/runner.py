@@ -1,6 +1,7 @@
 """The runner of an experiment of any task: tokenize, train, evaluate, write the run folder."""
 
 import platform
+import shlex
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from nodepiece.encoders.parameters import num_parameters
 from nodepiece.errors import InputError
 from nodepiece.evaluation.report import Report
 from nodepiece.files import write_json
+from nodepiece.settings import Experiment, settings_by_name, to_literal
+from nodepiece.tasks.budget import Budget, clock_of, plan_evaluation, recorded
 from nodepiece.tasks.registry import check_task
 from nodepiece.tasks.run_folder import (
     CHECKPOINT,
@@ -27,6 +30,7 @@ from nodepiece.tasks.run_folder import (
     damaged,
     hash_config,
     start_run,
+    update_config,
     write_history,
 )
 from nodepiece.tasks.run_place import (
@@ -51,6 +55,7 @@ from nodepiece.training.checkpoint import (
 )
 from nodepiece.training.distribution import current_processes, limit_threads
 from nodepiece.training.loop import Callback, Stopping, fit
+from nodepiece.training.stages import Clock
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class RunOptions:
     callbacks: tuple[Callback, ...] = ()
     log: Callable[[str], None] = lambda sentence: None
     should_stop: Callable[[], bool] = lambda: False
+    budget: Budget | None = None  # of minutes; None: as long as the settings say
 
 
 def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | None:
@@ -107,7 +113,14 @@ def train_and_evaluate(
     limit_threads()
     model = task.build_model(table).to(options.device)
     options.log(f"{num_parameters(model):,} parameters")
-    progress, stopping = train_model(task, model, table, folder, options, is_resumed=is_resumed)
+    clock = None
+    if options.budget is not None:
+        task, time = plan_evaluation(task, model, options.budget)
+        clock = clock_of(options.budget, time)
+        options.log(describe_budget(task, options.budget))
+    progress, stopping = train_model(
+        task, model, table, folder, options, is_resumed=is_resumed, clock=clock
+    )
     if is_first:
         write_history(folder, progress.history)
     if stopping.interrupted:
@@ -116,7 +129,9 @@ def train_and_evaluate(
     start = perf_counter()
     chosen = task.after_training(model, log=options.log)
     choose_seconds = {"choose": perf_counter() - start} if chosen else {}
+    experiment = recorded(task.experiment, progress)
     if is_first:
+        update_config(folder, experiment)  # if killed before the next line: --resume
         save_model(model, folder)
     start = perf_counter()
     test = task.evaluate(model, "test")
@@ -130,7 +145,10 @@ def train_and_evaluate(
         **describe_result(task, test, task.evaluate(model, "valid")),
         **describe_model(model, table),
         "epochs": progress.epoch,
+        "steps": progress.num_steps,
         "best_epoch": progress.best_epoch,
+        "best_step": progress.best_step,
+        "minutes": options.budget.minutes if options.budget is not None else None,
         **chosen,
         "seconds": {stage: round(duration, 3) for stage, duration in seconds.items()},
         "device": describe_device(options.device),
@@ -138,7 +156,7 @@ def train_and_evaluate(
         "seed": task.experiment.seed,
         "config_sha256": hash_config(folder),
         "versions": versions(),
-        "command": options.command,
+        "command": with_changes(options.command, experiment, options.budget),
     }
     if is_first:
         write_json(folder / METRICS, metrics)
@@ -187,6 +205,7 @@ def train_model(
     options: RunOptions,
     *,
     is_resumed: bool,
+    clock: Clock | None = None,
 ) -> tuple[Progress, Stopping]:
     """Train from the first epoch, or the one after the checkpoint, to the last."""
     generator = torch.Generator(options.device).manual_seed(task.experiment.seed)
@@ -199,7 +218,36 @@ def train_model(
         callbacks=[HistoryFile(folder)] * is_first + list(options.callbacks),
         should_stop=options.should_stop,
         resume=is_resumed,
+        clock=clock,
     )
+
+
+def describe_budget(task: Task[Model], budget: Budget) -> str:
+    """What is ranked within a budget, in one sentence."""
+    evaluation = task.experiment.evaluation
+    num_valid, num_test = task.num_evaluated("valid"), task.num_evaluated("test")
+    if not num_valid:
+        return f"{budget.minutes:g} minutes, without validation"
+    valid = min(num_valid, evaluation.validation_facts or num_valid)
+    test = min(num_test, evaluation.test_facts or num_test)
+    return (
+        f"{budget.minutes:g} minutes; validation with {valid:,} of {num_valid:,}, "
+        f"the result with {test:,} of {num_test:,}"
+    )
+
+
+def with_changes(command: str, experiment: Experiment, budget: Budget | None) -> str:
+    """The command with what followed from a budget as settings, so that it needs no clock."""
+    if budget is None:
+        return command
+    values = settings_by_name(experiment)
+    names = (
+        *("training.stages", "training.validate_steps"),
+        *("evaluation.validation_facts", "evaluation.test_facts"),
+    )
+    words = [word for name in names for word in ("--set", f"{name}={to_literal(values[name])}")]
+    before, output, after = command.rpartition(" -o ")
+    return f"{before} {shlex.join(words)}{output}{after}"
 
 
 def save_model(model: nn.Module, folder: Path) -> None:

@@ -79,6 +79,9 @@ class Task(Protocol[Model]):
     ) -> Report | None:
         """The report of the model on a split; None if the split is empty."""
 
+    def num_evaluated(self, split: str) -> int:
+        """How many facts, or nodes, "valid" or "test" has."""
+
     def popularity(self, split: str) -> Report | None:
         """What popularity, a baseline without training, makes of the same facts.
 

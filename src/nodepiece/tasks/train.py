@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from nodepiece.data.dataset import Dataset
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment
+from nodepiece.tasks.budget import Budget, with_validation_for, without_validation
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.tasks.run_place import check_place
@@ -31,13 +33,15 @@ def train_experiment(
     callbacks: tuple[Callback, ...] = (),
     log: Callable[[str], None] = lambda sentence: None,
     should_stop: Callable[[], bool] = lambda: False,
+    minutes: float | None = None,
 ) -> dict[str, Any] | None:
     """Run an experiment; returns its metrics, or None if it was stopped before the end.
 
     Under torchrun all processes call this together; rank 0 writes files and logs.
     `overrides` change an experiment given by name or file, and not a record. `data` is the folder
-    of benchmarks, or the dataset itself.
+    of benchmarks, or the dataset itself. `minutes` is the time for all of it, in place of epochs.
     """
+    budget = None if minutes is None else Budget(minutes, perf_counter())
     if isinstance(experiment, Experiment):
         settings, source, overrides = experiment, folder / CONFIG, ()
     else:
@@ -47,7 +51,11 @@ def train_experiment(
         log = log if processes.is_first else _log_nothing
         if processes.is_first:  # it creates the folder, which the others must not see unfinished
             check_place(folder, resume=resume, overwrite=overwrite)
-        task = record.task.open(settings, data)
+        if budget is not None and processes.count > 1:
+            raise InputError("minutes are for one process; give training.epochs to several")
+        task = record.task.open(settings if budget is None else with_validation_for(settings), data)
+        if budget is not None and not task.num_evaluated("valid"):
+            task = without_validation(task)
         log(task.describe())
         command = command_line(
             source,
@@ -67,6 +75,7 @@ def train_experiment(
             callbacks=callbacks if processes.is_first else (),
             log=log,
             should_stop=should_stop,
+            budget=budget,
         )
         return run_experiment(task, options)
 
@@ -112,6 +121,7 @@ def command_line(
     device: str | None,
     data: Path | None = None,
     resume: bool = False,
+    minutes: float | None = None,
 ) -> str:
     """The command that trains this experiment in `folder`, or resumes it."""
     words = ["nodepiece", "train", str(experiment)]
@@ -119,4 +129,5 @@ def command_line(
     words += ["--data", str(data)] if data is not None else []
     words += ["--device", device] if device is not None else []
     words += ["--resume"] if resume else []
+    words += ["--minutes", f"{minutes:.3g}"] if minutes is not None else []
     return shlex.join([*words, "-o", str(folder)])

@@ -32,6 +32,10 @@ class Progress:
     history: list[dict[str, Any]] = field(default_factory=list)  # one record an epoch
     step: int = 0  # steps done of the next epoch
     num_steps: int = 0  # steps done in all
+    best_step: int | None = None  # steps done when the best weights were validated
+    stages: list[int] = field(default_factory=list)  # see `training/stages.py`
+    validate_steps: int = 0
+    is_timed: bool = False  # whether a clock decided them
 
 
 def save_checkpoint(

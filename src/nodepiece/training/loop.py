@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodepiece.errors import InputError
 from nodepiece.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from nodepiece.training.stages import Clock, Schedule
 from nodepiece.training.trainer import Trainer, learning_rate
 
 Metrics = dict[str, float]
@@ -48,15 +49,19 @@ def fit(
     callbacks: list[Callback],
     should_stop: Callable[[], bool],
     resume: bool,
+    clock: Clock | None = None,
 ) -> tuple[Progress, Stopping]:
     """Train to the end; the model then has the best weights, or the last without validation.
 
     `before_epoch` may change the tokens. `should_stop` is called after every step, or after every
     epoch where several processes train; if it returns True, a checkpoint is written at once and
-    training ends, to be resumed later with the same result.
+    training ends, to be resumed later with the same result. With a `clock`, or stages in the
+    settings, training goes by steps instead of epochs (`training/stages.py`).
     """
     settings, fitting = trainer.settings, Fitting(trainer, checkpoint, callbacks)
     progress = fitting.start(resume=resume)
+    if clock is not None or settings.stages or progress.stages or progress.is_timed:
+        return fit_stages(fitting, validate, before_epoch, should_stop, clock)
     while progress.epoch < settings.epochs and not _is_patience_over(trainer, progress):
         fitting.clock = perf_counter()
         epoch = progress.epoch
@@ -89,6 +94,95 @@ def fit(
     if _is_patience_over(trainer, progress):
         return progress, Stopping(f"no improvement in {progress.since_best} validations")
     return progress, Stopping("all epochs done")
+
+
+def fit_stages(
+    fitting: "Fitting",
+    validate: Callable[[], Metrics],
+    before_epoch: Callable[[int], None],
+    should_stop: Callable[[], bool],
+    clock: Clock | None,
+) -> tuple[Progress, Stopping]:
+    """Train by steps: to the end of the stages, or until a clock says that the time is up."""
+    trainer, progress = fitting.trainer, fitting.progress
+    settings, full = trainer.settings, 0.0
+    schedule = Schedule(
+        progress.stages or list(settings.stages), progress.validate_steps or settings.validate_steps
+    )
+    progress.is_timed = progress.is_timed or clock is not None
+    if clock is None and not schedule.stages:
+        raise InputError(
+            "this run was given some minutes and stopped before they were over; say how many more "
+            "it may take (--minutes N)"
+        )
+    if clock is not None:
+        clock.start(progress.num_steps)
+        full = clock.total
+
+    def is_over() -> bool:
+        if clock is None or clock.is_time_up or not schedule.is_over(progress.num_steps):
+            return schedule.is_over(progress.num_steps) or (clock is not None and clock.is_time_up)
+        if clock.first_step < schedule.stages[-1]:  # that stage is over
+            if not clock.is_worth_going_on(full):
+                return True
+            clock.start(progress.num_steps)  # there is time for the rate to fall once more
+        return False
+
+    def after_step(epoch: int, done: int, total: int) -> None:
+        fitting.after_step(epoch, done, total)
+        if clock is not None:
+            clock.after_step(progress.num_steps, schedule, trainer.device)
+        progress.stages, progress.validate_steps = schedule.stages, schedule.validate_steps
+        is_ended = clock is not None and clock.is_time_up and bool(schedule.validate_steps)
+        if schedule.is_validated(progress.num_steps) or is_ended:
+            validate_now(epoch)
+
+    def validate_now(epoch: int) -> None:
+        start = perf_counter()
+        record = {
+            "epoch": epoch + 1,
+            "step": progress.num_steps,
+            "loss": trainer.mean_loss,
+            "learning_rate": schedule.rate(settings.learning_rate, progress.num_steps - 1),
+        }
+        record |= validation_record(validate())
+        fitting.keep_best(record)
+        fitting.report(record)
+        trainer.model.train()
+        if clock is not None:
+            clock.in_validation += perf_counter() - start
+
+    asked = False
+
+    def stop() -> bool:
+        nonlocal asked
+        asked = should_stop()
+        return asked or is_over()
+
+    while not is_over() and not asked:
+        epoch = progress.epoch
+        fitting.clock = perf_counter()
+        trainer.start_epoch(epoch)
+        before_epoch(epoch)
+        loss = trainer.run_steps(
+            epoch,
+            partial(after_step, epoch),
+            should_stop=stop,
+            rate=lambda: schedule.rate(settings.learning_rate, progress.num_steps),
+        )
+        fitting.count_seconds()
+        if loss is not None:
+            progress.epoch += 1
+            asked = asked or should_stop()
+    fitting.save()
+    if asked and not is_over():
+        return progress, Stopping("interrupted", interrupted=True)
+    if fitting.best is not None:
+        trainer.model.load_state_dict(fitting.best)
+    if schedule.is_over(progress.num_steps):
+        return progress, Stopping(f"all {progress.num_steps:,} steps done")
+    planned = f" of {schedule.stages[-1]:,}" if schedule.stages else ""
+    return progress, Stopping(f"the time is up after {progress.num_steps:,}{planned} steps")
 
 
 def _never() -> bool:
@@ -157,6 +251,7 @@ class Fitting:
             progress.since_best += 1
             return
         progress.best_metric, progress.best_epoch = record[name], progress.epoch
+        progress.best_step = progress.num_steps
         progress.since_best = 0
         state = self.trainer.model.state_dict().items()
         self.best = {key: value.detach().clone() for key, value in state}

@@ -1,6 +1,7 @@
 """Settings of training: common ones, and those of each kind of loss and of one task."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from nodepiece.errors import InputError
 from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
@@ -28,6 +29,9 @@ class TrainingSettings:
     shuffle_anchors: bool = False  # a new order of equidistant anchors each epoch; needs distances
     resample_relations: bool = False  # a new sample of each node's relations each epoch
     hide_targets: bool = False  # a batch's facts are hidden from messages, paths; inductive: pieces
+    # steps at which the rate begins to fall and is 0, in turns; (): epochs and schedule decide
+    stages: tuple[int, ...] = ()
+    validate_steps: int = 0  # with stages, in place of validate_every: steps; 0: never
     validate_every: int = 0  # epochs; 0: never
     metric: str = "mrr"  # of validation, a name in METRICS: the best weights are kept
     patience: int = 0  # validations without improvement before stopping; 0: never stop early
@@ -48,7 +52,15 @@ class TrainingSettings:
             if (count := getattr(self, key)) < 1:
                 raise InputError(f"training.{key} must be at least 1, got {count}")
         amounts = ("warmup_epochs", "clip_gradient", "validate_every", "patience")
-        refuse_negative(self, "training", *amounts, "checkpoint_seconds")
+        refuse_negative(self, "training", *amounts, "checkpoint_seconds", "validate_steps")
+        steps = (0, *self.stages)
+        is_whole = all(type(step) is int for step in steps)
+        is_ascending = is_whole and all(before < after for before, after in pairwise(steps))
+        if len(self.stages) % 2 or not is_ascending:
+            raise InputError(
+                "training.stages must be pairs of growing numbers of steps, such as [600, 1000], "
+                f"got {list(self.stages)}"
+            )
         if not self.learning_rate > 0:
             raise InputError(f"training.learning_rate must be above 0, got {self.learning_rate}")
         if self.patience and not self.validate_every:

@@ -95,16 +95,20 @@ class Trainer(Generic[Batch]):
         between_steps: Callable[[int, int], None],
         *,
         should_stop: Callable[[], bool],
+        rate: Callable[[], float] | None = None,
     ) -> float | None:
         """Train one epoch (counted from 0), or the rest of one that was stopped.
 
         Returns its mean loss, or None where `should_stop`, called after every step but the last,
         returned True. `between_steps(done, total)` is called after every step, for progress.
+        `rate()` is the learning rate of the next step; without it, an epoch has one rate.
         """
         self._prepare_epoch(epoch)
         total = self.batches.num_batches
         with matmul_precision(self.settings.precision):
             while self.steps_done < total:
+                if rate is not None:
+                    self.set_learning_rate(rate())
                 self._step_or_replay()
                 self.steps_done += 1
                 between_steps(self.steps_done, total)

@@ -1,0 +1,161 @@
+"""A budget of minutes for a whole run: tokens, training, validation and evaluation.
+
+What follows from it is recorded as settings: how many facts are ranked, and the stages of training
+(`training/stages.py`). So a run with these settings gives the same result without a clock.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, cast
+
+from torch import nn
+
+from nodepiece.errors import InputError
+from nodepiece.settings import Experiment
+from nodepiece.tasks.registry import task_record
+from nodepiece.tasks.task import Task
+from nodepiece.training.checkpoint import Progress
+from nodepiece.training.stages import Clock
+
+VALIDATION_SHARE = 0.015  # of the time, for one validation at most
+EVALUATION_SHARE = 0.08  # of the time, for the result
+MIN_FACTS = 50  # that are ranked, however little time there is
+FEW_FACTS, MORE_FACTS = 16, 256  # that are ranked to see how long it takes
+
+
+@dataclass(frozen=True)
+class Budget:
+    """So many minutes from a start on."""
+
+    minutes: float
+    start: float  # by `perf_counter`
+
+    def __post_init__(self) -> None:
+        if not (self.minutes > 0 and math.isfinite(self.minutes)):
+            raise InputError(f"the minutes must be a number above 0, got {self.minutes}")
+
+    @property
+    def seconds(self) -> float:
+        return 60 * self.minutes
+
+    @property
+    def deadline(self) -> float:
+        return self.start + self.seconds
+
+    @property
+    def minutes_left(self) -> float:
+        return (self.deadline - perf_counter()) / 60
+
+
+@dataclass(frozen=True)
+class EvaluationTime:
+    """Seconds of a validation while training, and of the evaluation after it."""
+
+    validation: float
+    evaluation: float
+
+
+def with_validation_for(experiment: Experiment) -> Experiment:
+    """The experiment with validation, as the best weights so far are asked for."""
+    training = experiment.training
+    return replace(
+        experiment, training=replace(training, validate_every=training.validate_every or 1)
+    )
+
+
+def without_validation(task: Task[Any]) -> Task[Any]:
+    """The task with settings that do not validate."""
+    training = replace(task.experiment.training, validate_every=0, patience=0)
+    experiment = replace(task.experiment, training=training)
+    return cast(Task[Any], replace(cast(Any, task), experiment=experiment))
+
+
+def plan_evaluation(
+    task: Task[Any], model: nn.Module, budget: Budget
+) -> tuple[Task[Any], EvaluationTime]:
+    """The task with as many facts to rank as there is time for, and how long that takes.
+
+    A few facts are ranked to find out. Numbers of facts that the settings give are kept.
+    """
+    num_valid, num_test = task.num_evaluated("valid"), task.num_evaluated("test")
+    if not num_valid:
+        return task, EvaluationTime(0.0, seconds_of(task, model) if num_test else 0.0)
+    settings = task.experiment.evaluation
+    if not task_record(task.experiment).reads_setting("evaluation.validation_facts"):
+        seconds = seconds_of(task, model)
+        return task, EvaluationTime(seconds, seconds * (1 + num_test / num_valid))
+    fixed, each = ranking_time(task, model, num_valid)
+    valid_facts = settings.validation_facts or chosen_number(
+        (VALIDATION_SHARE * budget.seconds - fixed) / each, num_valid
+    )
+    test_facts = settings.test_facts or chosen_number(
+        (EVALUATION_SHARE * budget.seconds / 2 - fixed) / each, max(num_valid, num_test)
+    )
+    evaluation = replace(settings, validation_facts=valid_facts, test_facts=test_facts)
+    experiment = replace(task.experiment, evaluation=evaluation)
+    ranked = [min(number, test_facts or number) for number in (num_valid, num_test)]
+    num_choices = 8 * sum(each.choose_coefficient for each in experiment.scorers)
+    validation = fixed + each * min(num_valid, valid_facts or num_valid)
+    total = 2 * fixed + each * sum(ranked) + num_choices * validation
+    planned = cast(Task[Any], replace(cast(Any, task), experiment=experiment))
+    return planned, EvaluationTime(validation, total)
+
+
+def ranking_time(task: Task[Any], model: nn.Module, num_valid: int) -> tuple[float, float]:
+    """Seconds of any validation, and those of each fact."""
+    few, more = min(FEW_FACTS, num_valid), min(MORE_FACTS, num_valid)
+    seconds_of(with_facts(task, few), model)  # warms up
+    first, second = (seconds_of(with_facts(task, number), model) for number in (few, more))
+    if more == few:
+        return 0.0, max(1e-9, first / few)
+    each = max(1e-9, (second - first) / (more - few))
+    return max(0.0, first - few * each), each
+
+
+def with_facts(task: Task[Any], number: int) -> Task[Any]:
+    """The task with a validation of so many facts."""
+    evaluation = replace(task.experiment.evaluation, validation_facts=number)
+    experiment = replace(task.experiment, evaluation=evaluation)
+    return cast(Task[Any], replace(cast(Any, task), experiment=experiment))
+
+
+def seconds_of(task: Task[Any], model: nn.Module) -> float:
+    start = perf_counter()
+    task.validate(model)
+    return perf_counter() - start
+
+
+def chosen_number(affordable: float, there: int) -> int:
+    """How many facts to rank; 0: all."""
+    number = max(MIN_FACTS, int(affordable))
+    return 0 if number >= there else number
+
+
+def clock_of(budget: Budget, time: EvaluationTime) -> Clock:
+    """A clock whose deadline leaves time for the evaluation."""
+    return Clock(budget.deadline - 1.1 * time.evaluation, validation_seconds=time.validation)
+
+
+def recorded(experiment: Experiment, progress: Progress) -> Experiment:
+    """The experiment with the stages that it was trained by, if it was."""
+    if not progress.stages:
+        return experiment
+    training = replace(
+        experiment.training, stages=tuple(progress.stages), validate_steps=progress.validate_steps
+    )
+    return replace(experiment, training=training)
+
+
+def is_same_but_for_length(one: Experiment, other: Experiment) -> bool:
+    """Whether two experiments differ only in how long they train and how many facts they rank."""
+    is_timed = bool(one.training.stages or other.training.stages)
+    return of_any_length(one, is_timed=is_timed) == of_any_length(other, is_timed=is_timed)
+
+
+def of_any_length(experiment: Experiment, *, is_timed: bool) -> Experiment:
+    training = replace(experiment.training, epochs=1, stages=(), validate_steps=0)
+    if is_timed:
+        training = replace(training, validate_every=0, patience=0)
+    evaluation = replace(experiment.evaluation, validation_facts=0, test_facts=0)
+    return replace(experiment, training=training, evaluation=evaluation)

@@ -1,0 +1,123 @@
+"""A budget of minutes: what follows from it is recorded, and gives the same result again."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+import torch
+from tests.tasks.couples import couples, experiment
+
+from nodepiece.errors import InputError
+from nodepiece.settings import Experiment
+from nodepiece.tasks.budget import (
+    Budget,
+    chosen_number,
+    is_same_but_for_length,
+    plan_evaluation,
+    with_validation_for,
+)
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.run_folder import read_config
+from nodepiece.tasks.runner import RunOptions, run_experiment
+from nodepiece.tasks.task import Task
+
+CPU = torch.device("cpu")
+TIMED = with_validation_for(experiment(loss="self-adversarial"))
+
+
+def run(chosen: Experiment, folder: Path, **options: Any) -> dict[str, Any]:
+    task = LinkPrediction(chosen, couples())
+    metrics = run_experiment(task, RunOptions(folder, CPU, **options))
+    assert metrics is not None
+    return metrics
+
+
+def minutes(number: float) -> Budget:
+    return Budget(number, perf_counter())
+
+
+def test_what_followed_from_the_minutes_gives_the_same_result_again(tmp_path: Path) -> None:
+    timed = run(TIMED, tmp_path / "timed", budget=minutes(0.03), command="nodepiece train -o x")
+
+    stored = read_config(tmp_path / "timed")
+    assert stored.training.stages[-1] >= timed["steps"] > 0
+    assert "--set 'training.stages=[" in timed["command"]
+    assert timed["minutes"] == 0.03
+    if stored.training.stages[-1] == timed["steps"]:  # else the machine was too slow at the end
+        again = run(stored, tmp_path / "again")
+        assert again["steps"] == timed["steps"]
+        assert (again["mrr"], again["best_step"]) == (timed["mrr"], timed["best_step"])
+
+
+def test_a_finished_run_is_given_more_minutes(tmp_path: Path) -> None:
+    first = run(TIMED, tmp_path, budget=minutes(0.02))
+    more = run(TIMED, tmp_path, budget=minutes(0.02), resume=True)
+
+    assert more["steps"] > first["steps"]
+    assert len(read_config(tmp_path).training.stages) >= 2
+    assert json.loads((tmp_path / "metrics.json").read_text())["steps"] == more["steps"]
+
+
+def test_a_finished_run_is_given_more_epochs(tmp_path: Path) -> None:
+    run(experiment(epochs=2), tmp_path / "parts")
+    more = run(experiment(epochs=5), tmp_path / "parts", resume=True)
+
+    whole = run(experiment(epochs=5), tmp_path / "whole")
+    assert (more["epochs"], more["steps"], more["mrr"]) == (5, whole["steps"], whole["mrr"])
+    assert read_config(tmp_path / "parts").training.epochs == 5
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, math.nan, math.inf])
+def test_impossible_minutes_are_refused(number: float) -> None:
+    with pytest.raises(InputError, match="minutes must be a number above 0"):
+        minutes(number)
+
+
+@pytest.mark.parametrize(
+    ("seconds_a_fact", "valid", "test"),
+    [
+        (0.0001, 0, 0),  # all of them
+        (0.1, 88, 239),  # 1.5 % of ten minutes, and 8 % for two splits
+        (10.0, 50, 50),  # at least some
+    ],
+)
+def test_as_many_facts_are_ranked_as_there_is_time_for(
+    seconds_a_fact: float, valid: int, test: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LinkPrediction, "num_evaluated", lambda self, split: 10_000)
+
+    def seconds_of(task: Task[Any], model: torch.nn.Module) -> float:
+        return 0.1 + seconds_a_fact * task.experiment.evaluation.validation_facts
+
+    monkeypatch.setattr("nodepiece.tasks.budget.seconds_of", seconds_of)
+    task = LinkPrediction(TIMED, couples())
+
+    planned, time = plan_evaluation(task, torch.nn.Linear(1, 1), minutes(10.0))
+
+    evaluation = planned.experiment.evaluation
+    assert evaluation.validation_facts == pytest.approx(valid, abs=2)
+    assert evaluation.test_facts == pytest.approx(test, abs=2)
+    assert time.validation == pytest.approx(0.1 + seconds_a_fact * (valid or 10_000), rel=0.05)
+
+
+def test_a_number_of_facts_that_is_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodepiece.tasks.budget.seconds_of", lambda task, model: 0.1)
+    evaluation = replace(TIMED.evaluation, test_facts=3, validation_facts=2)
+    task = LinkPrediction(replace(TIMED, evaluation=evaluation), couples())
+    planned, _ = plan_evaluation(task, torch.nn.Linear(1, 1), minutes(1.0))
+    assert planned.experiment.evaluation == evaluation
+
+
+def test_numbers_of_facts_are_none_too_small_and_0_for_all() -> None:
+    assert [chosen_number(n, 100) for n in (-5.0, 60.5, 99.0, 100.0, 1e9)] == [50, 60, 99, 0, 0]
+
+
+def test_runs_of_other_lengths_may_go_on_and_others_may_not() -> None:
+    assert is_same_but_for_length(experiment(epochs=2), experiment(epochs=9))
+    assert is_same_but_for_length(experiment(), experiment(stages=(6, 10), validate_every=1))
+    assert not is_same_but_for_length(experiment(), experiment(validate_every=1))
+    assert not is_same_but_for_length(experiment(), experiment(learning_rate=0.5))
