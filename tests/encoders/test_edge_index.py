@@ -126,7 +126,7 @@ def test_inserted_edges_come_after_those_of_their_target(edges: Tensor, more: Te
     assert index.order.tolist() == list(range(len(together)))
 
 
-@pytest.mark.parametrize("name", ["chunks", "directed_target"])
+@pytest.mark.parametrize("name", ["chunks", "compressed_rows", "directed_target"])
 def test_edges_in_another_order_than_a_kernel_needs_are_refused(name: str) -> None:
     index = EdgeIndex(torch.tensor([[0, 0, 1]]), 2, 2)
     with pytest.raises(ValueError, match="must be sorted by"):

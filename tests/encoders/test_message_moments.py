@@ -124,6 +124,16 @@ def test_float32_and_plain_pytorch_agree_but_for_rounding() -> None:
         torch.testing.assert_close(fast, result(), rtol=1e-4, atol=1e-4)
 
 
+def test_no_queries_have_no_moments_and_no_gradient() -> None:
+    ordered = EdgeIndex(many_edges(9), NUM_NODES, NUM_RELATIONS, "target")
+    states, relations = torch.zeros(NUM_NODES, 0, 8, requires_grad=True), torch.zeros(3, 0, 8)
+    heads = torch.zeros(0, dtype=torch.int64)
+    found = message_moments(states, relations, relations[0], heads, torch.ones(9), ordered)
+    assert found.shape == (NUM_NODES, 0, 5, 8)
+    (gradient,) = torch.autograd.grad(found.sum(), states)
+    assert gradient.shape == states.shape
+
+
 def test_any_number_of_threads_gives_the_same_bits() -> None:
     ordered = EdgeIndex(many_edges(300), NUM_NODES, NUM_RELATIONS, "target")
     values, heads, mask = random_inputs(2, torch.float32, 300, 32)

@@ -91,9 +91,13 @@ class EdgeIndex:
         return group_edges(self._column(2), self.num_nodes)
 
     @cached_property
-    def compact_rows(self) -> tuple[Tensor, Tensor]:
-        """The source and the relation of every edge, (num_edges,) int32 each, for CPU kernels."""
-        return self.source.rows.int(), self.relation.rows.int()
+    def compressed_rows(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Edges in compressed rows (CSR), one row for each target, for CPU kernels.
+
+        int32: where the rows start, (num_nodes + 1,); the source and the relation of every edge.
+        """
+        self._check_sorted_by("target")
+        return self.target.edges.offsets, self.source.rows.int(), self.relation.rows.int()
 
     @cached_property
     def directed_target(self) -> EdgeGroups:

@@ -51,17 +51,18 @@ def moments(
     width = by_query.shape[2]
     found = by_query.new_empty(num_queries, num_nodes, NUM_ROWS, width)
     counts = by_query.new_ones(max(1, num_queries), num_nodes)
+    rows = _edges_of(edges)
     _moments(
-        by_query.view(num_queries, -1).numpy(),
-        factors.view(num_queries, -1).numpy(),
-        first.view(num_queries, -1).numpy(),
+        by_query.flatten(start_dim=1).numpy(),
+        factors.flatten(start_dim=1).numpy(),
+        first.flatten(start_dim=1).numpy(),
         heads.contiguous().numpy(),
         edge_mask.detach().contiguous().numpy(),
-        _edges_of(edges),
-        _blocks(edges.target.edges.offsets.numpy()),
+        rows,
+        _blocks(rows[0]),
         smallest_variance,
         width,
-        found.view(num_queries, -1).numpy(),
+        found.flatten(start_dim=1).numpy(),
         counts.numpy(),
     )
     return found[..., :dim].transpose(0, 1), counts[0]
@@ -78,10 +79,10 @@ def add_gradients(
     variance_of_constants: float,
 ) -> tuple[Tensor, Tensor]:
     """The gradients of states and relations through messages, like these."""
-    _, num_queries, dim = states.shape
+    dim = states.shape[2]
     given = [_lanes_by_query(x) for x in (states, relations, found, gradient)]
     of_states, of_relations = torch.zeros_like(given[0]), torch.zeros_like(given[1])
-    arrays = [x.view(num_queries, -1).numpy() for x in given]
+    arrays = [x.flatten(start_dim=1).numpy() for x in given]
     _add_gradients(
         arrays[0],
         arrays[1],
@@ -92,8 +93,8 @@ def add_gradients(
         _edges_of(edges),
         variance_of_constants,
         given[0].shape[2],
-        of_states.view(num_queries, -1).numpy(),
-        of_relations.view(num_queries, -1).numpy(),
+        of_states.flatten(start_dim=1).numpy(),
+        of_relations.flatten(start_dim=1).numpy(),
     )
     return tuple(each[..., :dim].transpose(0, 1) for each in (of_states, of_relations))  # type: ignore[return-value]
 
@@ -109,8 +110,7 @@ def _lanes_by_query(values: Tensor) -> Tensor:
 
 def _edges_of(edges: EdgeIndex) -> tuple[IntArray, IntArray, IntArray]:
     """Offsets of the targets; source and relation of every edge."""
-    rows = (edges.target.edges.offsets, *edges.compact_rows)
-    return tuple(each.numpy() for each in rows)  # type: ignore[return-value]
+    return tuple(each.numpy() for each in edges.compressed_rows)  # type: ignore[return-value]
 
 
 def _blocks(offsets: IntArray) -> LongArray:
