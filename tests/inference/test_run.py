@@ -1,5 +1,8 @@
 """Answers by name are the decoder's own scores in order, without what is known."""
 
+from pathlib import Path
+from shutil import copytree
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +14,7 @@ from nodepiece.errors import InputError
 from nodepiece.inference.facts import best_first
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.run import load, load_links
+from nodepiece.inference.update import update_run
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
 
@@ -110,3 +114,13 @@ def test_vectors_come_with_their_names(run: LinkRun) -> None:
     np.testing.assert_array_equal(
         relations["lives in"], run.model.relation_vectors()[1].detach().numpy()
     )
+
+
+def test_vectors_of_an_updated_run_leave_removed_nodes_out(tmp_path: Path, run: LinkRun) -> None:
+    opened = load_links(copytree(run.folder, tmp_path / "run"))
+
+    update_run(opened, remove_nodes=["town 1"])
+    vectors = opened.vectors()
+
+    assert "town 1" not in vectors and vectors.names == opened.node_names()
+    np.testing.assert_array_equal(vectors["town 0"], opened.embed(["town 0"])[0])

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -137,6 +138,16 @@ class LinkRun(FactRun):
         number = "trained" if stored is None else f"{stored.state.snapshot_number:06}"
         key = f"{self.opened.files.model_hash[:16]}-{number}"
         return replace(table, place=IndexPlace(self.folder, key))
+
+    def vectors(self, nodes: Sequence[str] | None = None) -> NamedVectors:
+        """The vectors of some nodes, or of all that were not removed, with their names."""
+        if nodes is not None:
+            return super().vectors(nodes)
+        refuse_after_fork()
+        snapshot = self.snapshot  # one state for names and vectors
+        is_present = snapshot.is_present
+        names = snapshot.names.nodes.filter(pa.array(is_present)).to_pylist()
+        return NamedVectors(names, snapshot.patched.whole.cpu().numpy()[is_present])
 
     def relation_vectors(self) -> NamedVectors:
         refuse_after_fork()
