@@ -252,12 +252,18 @@ def test_stopped_in_an_epoch_and_resumed_it_ends_where_it_would_have(
     assert "Traceback" not in stopped.err
     assert Path("run/history.jsonl").read_text() == ""  # no epoch is done yet
     unfinished = nodepiece("predict", "run", "--head", "Kenya", "--relation", "borders")
-    assert unfinished.status == 2
-    assert "finish it with: nodepiece train run/config.toml --resume -o run" in unfinished.err
+    assert unfinished.status == 0
+    assert "its weights are those of step 1, without validation" in unfinished.err
+    assert "Finish it with: nodepiece train run/config.toml --resume -o run" in unfinished.err
+    Path("new.tsv").write_text("Kenya\tborders\tAtlantis\n")
+    refused = nodepiece("update", "run", "--add", "new.tsv")
+    assert "run is not finished; finish it before its graph is updated" in refused.err
     assert nodepiece("train", "countries", "--resume", "-o", "run", *SETTINGS).status == 0
     assert nodepiece("train", "countries", "-o", "whole", *SETTINGS).status == 0
     assert metrics_of(Path("run")) == metrics_of(Path("whole"))
     assert len(Path("run/history.jsonl").read_text().splitlines()) == 3
+    finished = nodepiece("predict", "run", "--head", "Kenya", "--relation", "borders")
+    assert "stopped before the end" not in finished.err
 
 
 def test_a_run_with_minutes_that_was_stopped_says_how_many_are_left(

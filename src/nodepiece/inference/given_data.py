@@ -101,8 +101,15 @@ def default_experiment(dataset: Dataset) -> Experiment:
 class LoggedEpochs:
     """A callback that logs the loss and the validation of every epoch."""
 
+    is_under_way = False  # between the first step and the end of training
+
     def on_step(self, epoch: int, done: int, total: int) -> None:
-        pass
+        self.is_under_way = True
+
+    def log(self, sentence: str) -> None:
+        """Log a sentence before training or after it."""
+        self.is_under_way = False
+        log.info(sentence)
 
     def on_epoch(self, record: dict[str, Any], progress: Progress) -> None:
         scores = {key: value for key, value in record.items() if key not in ("epoch", "seconds")}

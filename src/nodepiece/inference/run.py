@@ -24,6 +24,7 @@ from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.runner import load_trained
 from nodepiece.tasks.train import choose_device, train_experiment
 from nodepiece.tokenizer.changing_graph import NamedFact
+from nodepiece.training.interrupts import stop_on_interrupt
 
 log = logging.getLogger("nodepiece")
 
@@ -39,7 +40,9 @@ RUNS: dict[str, Callable[..., Run]] = {  # by what a run answers: `TaskRecord.ru
 def load(
     folder: str | Path, *, device: torch.device | str = "cpu", overrides: Sequence[str] = ()
 ) -> Run:
-    """Open a finished run folder; the class of the run depends on its task.
+    """Open a run folder; the class of the run depends on its task.
+
+    A run that was stopped before the end has its best weights so far, and a warning is logged.
 
     `overrides` change settings of evaluation, such as "evaluation.candidates=all".
     """
@@ -121,16 +124,23 @@ def train(
             "change a record with dataclasses.replace"
         )
     settings, source = with_data(experiment, data, Parts(valid, test, columns, relation), overrides)
-    train_experiment(
-        settings,
-        Path(output),
-        data=source,
-        overrides=() if isinstance(settings, Experiment) else overrides,
-        device=device,
-        resume=resume,
-        overwrite=overwrite,
-        callbacks=(LoggedEpochs(),),
-        log=log.info,
-        minutes=minutes,
-    )
+    epochs = LoggedEpochs()
+    with stop_on_interrupt(
+        lambda: epochs.is_under_way, lambda: log.warning("stopping and saving")
+    ) as should_stop:
+        metrics = train_experiment(
+            settings,
+            Path(output),
+            data=source,
+            overrides=() if isinstance(settings, Experiment) else overrides,
+            device=device,
+            resume=resume,
+            overwrite=overwrite,
+            callbacks=(epochs,),
+            log=epochs.log,
+            should_stop=should_stop,
+            minutes=minutes,
+        )
+    if metrics is None:
+        raise KeyboardInterrupt(f"training was stopped; continue it with resume=True in {output}")
     return load(output, device=choose_device(device))

@@ -22,6 +22,7 @@ from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
 from nodepiece.inference.patched_vectors import vectors_after
 from nodepiece.inference.snapshot import Snapshot
+from nodepiece.tasks.run_folder import METRICS
 from nodepiece.tokenizer.changing_graph import Change, NamedFacts
 
 
@@ -92,6 +93,8 @@ def updatable(run: Run) -> LinkRun:
             f"{run.folder} is a run of {run.experiment.task} and cannot be updated; a run of link "
             "prediction can"
         )
+    if not (run.folder / METRICS).is_file():
+        raise InputError(f"{run.folder} is not finished; finish it before its graph is updated")
     if run.is_hypothetical:
         raise InputError(
             "this run has assumed facts, which are not stored; update the run itself, and add "

@@ -1,5 +1,6 @@
 """The runner of an experiment of any task: tokenize, train, evaluate, write the run folder."""
 
+import logging
 import platform
 import shlex
 from collections.abc import Callable
@@ -56,6 +57,8 @@ from nodepiece.training.checkpoint import (
 from nodepiece.training.distribution import current_processes, limit_threads
 from nodepiece.training.loop import Callback, Stopping, fit
 from nodepiece.training.stages import Clock
+
+log = logging.getLogger("nodepiece")
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ def train_and_evaluate(
     if is_first:
         write_history(folder, progress.history)
     if stopping.interrupted:
+        if is_first and not (folder / METRICS).is_file():  # else the run in the folder is finished
+            save_model(model, folder, unfinished=describe_weights(progress))
         return None
     options.log(f"training ended after epoch {progress.epoch}: {stopping.reason}")
     start = perf_counter()
@@ -250,8 +255,17 @@ def with_changes(command: str, experiment: Experiment, budget: Budget | None) ->
     return f"{before} {shlex.join(words)}{output}{after}"
 
 
-def save_model(model: nn.Module, folder: Path) -> None:
+def describe_weights(progress: Progress) -> str:
+    """Which weights an unfinished run has, in words."""
+    if progress.best_step is not None:
+        return f"the best on validation so far, of step {progress.best_step:,}"
+    return f"those of step {progress.num_steps:,}, without validation"
+
+
+def save_model(model: nn.Module, folder: Path, *, unfinished: str = "") -> None:
+    """Write the weights; `unfinished` says which ones they are, of a run that is not finished."""
     header = {"format_version": str(FORMAT_VERSION), "config_sha256": hash_config(folder)}
+    header |= {"unfinished": unfinished} if unfinished else {}
     save_tensors(model.state_dict(), folder / MODEL, header)
 
 
@@ -282,6 +296,12 @@ def load_trained(task: Task[Model], folder: Path) -> tuple[Model, TokenTable]:
         load_weights(model, weights, folder / MODEL)
     except InputError as error:
         raise damaged(folder / MODEL, error) from error
+    if unfinished := header.get("unfinished"):
+        log.warning(
+            "training of %s was stopped before the end; its weights are %s. Finish it with: "
+            "nodepiece train %s --resume -o %s",
+            *(folder, unfinished, folder / CONFIG, folder),
+        )
     model.eval()
     return model, table
 

@@ -74,8 +74,7 @@ def fit(
             should_stop=should_stop if is_alone else _never,
         )
         if loss is None:
-            fitting.save()
-            return progress, Stopping("interrupted", interrupted=True)
+            return fitting.interrupt()
         record = {"epoch": epoch + 1, "loss": loss, "learning_rate": learning_rate(settings, epoch)}
         progress.epoch += 1
         is_last = progress.epoch == settings.epochs
@@ -84,13 +83,11 @@ def fit(
             fitting.keep_best(record)
         fitting.report(record)
         if trainer.processes.any(should_stop()):
-            fitting.save()
-            return progress, Stopping("interrupted", interrupted=True)
+            return fitting.interrupt()
         if fitting.is_save_due and not is_last:
             fitting.save()
     fitting.save()
-    if fitting.best is not None:
-        trainer.model.load_state_dict(fitting.best)
+    fitting.use_best()
     if _is_patience_over(trainer, progress):
         return progress, Stopping(f"no improvement in {progress.since_best} validations")
     return progress, Stopping("all epochs done")
@@ -174,11 +171,10 @@ def fit_stages(
         if loss is not None:
             progress.epoch += 1
             asked = asked or should_stop()
-    fitting.save()
     if asked and not is_over():
-        return progress, Stopping("interrupted", interrupted=True)
-    if fitting.best is not None:
-        trainer.model.load_state_dict(fitting.best)
+        return fitting.interrupt()
+    fitting.save()
+    fitting.use_best()
     if schedule.is_over(progress.num_steps):
         return progress, Stopping(f"all {progress.num_steps:,} steps done")
     planned = f" of {schedule.stages[-1]:,}" if schedule.stages else ""
@@ -221,6 +217,17 @@ class Fitting:
         self.count_seconds()
         save_checkpoint(self.checkpoint, self.trainer, self.progress, self.best)
         self.last_saved = perf_counter()
+
+    def use_best(self) -> None:
+        """Put the best weights so far, if there was a validation, into the model."""
+        if self.best is not None:
+            self.trainer.model.load_state_dict(self.best)
+
+    def interrupt(self) -> tuple[Progress, Stopping]:
+        """Save the state, to go on from it later; the model gets the best weights so far."""
+        self.save()
+        self.use_best()
+        return self.progress, Stopping("interrupted", interrupted=True)
 
     def after_step(self, epoch: int, done: int, total: int) -> None:
         """Count a step, call the callbacks, and save now and then in a long epoch."""
