@@ -1,7 +1,7 @@
 """The examples run as they stand, and show what they say."""
 
 import pytest
-from examples import plain_pytorch
+from examples import find_duplicates, plain_pytorch
 
 
 def test_a_plain_model_learns_from_pieces_as_from_a_lookup() -> None:
@@ -27,3 +27,9 @@ def test_regions_follow_from_node_vectors_in_a_scikit_learn_pipeline() -> None:
     from examples import scikit_learn
 
     assert scikit_learn.main() > 0.6  # the most frequent region alone: 0.25
+
+
+def test_a_second_entry_is_most_similar_to_the_first() -> None:
+    assert find_duplicates.main() == {
+        f"Republic of {country}": country for country in find_duplicates.COUNTRIES
+    }

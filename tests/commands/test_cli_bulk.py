@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,3 +144,28 @@ def test_a_run_of_node_classification_scores_no_triples(
     ran = nodepiece("score", STORED_RUNS / "classes", path)
 
     assert ran.status == 2 and "it predicts no facts; ask for the classes of a node" in ran.err
+
+
+def test_a_reader_that_has_enough_ends_the_command_quietly(
+    trained: Path, queries: Path, tmp_path: Path
+) -> None:
+    queries.write_text(QUERIES * 300)
+    command = [sys.executable, "-m", "nodepiece", "predict", trained, "--queries", queries]
+
+    with (tmp_path / "err").open("w") as err:
+        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err)
+        assert program.stdout is not None
+        program.stdout.readline()
+        program.stdout.close()
+
+    assert program.wait() == 0
+    assert (tmp_path / "err").read_text() == ""
+
+
+def test_an_output_that_cannot_be_written_is_not_taken_for_the_input(
+    nodepiece: Nodepiece, trained: Path, queries: Path
+) -> None:
+    ran = nodepiece("predict", trained, "--queries", queries, "-o", "/proc/answers.jsonl")
+
+    assert ran.status in (1, 2)
+    assert str(queries) not in ran.err and "/proc/" in ran.err

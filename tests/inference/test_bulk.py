@@ -160,6 +160,22 @@ def test_assumed_facts_and_updates_count(run: LinkRun, tmp_path: Path) -> None:
     assert "person 1" not in dict(in_bulk(table, 0))  # it is gone
 
 
+def test_all_answers_are_those_of_the_state_at_the_beginning(
+    run: LinkRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "ROWS_AT_ONCE", 8)
+    changing = fact_run(load(shutil.copytree(run.folder, tmp_path / "run")))
+    expected = changing.predict_many(MIXED, top=4)
+    rows, settings = numbered(MIXED), changing.answer_settings(4)
+
+    tables = changing.answer_many(rows, settings, on_refused=lambda each: None)
+    found = [next(tables)]
+    update_run(changing, add=NEW, remove_nodes=["person 7", "person 8"])
+    found += tables
+
+    assert pa.concat_tables(found).equals(expected)
+
+
 @pytest.mark.parametrize("name", ["inductive", "out-of-sample", "walks", "updated"])
 def test_runs_of_every_task_with_facts_answer(name: str) -> None:
     run = fact_run(load(STORED_RUNS / name))

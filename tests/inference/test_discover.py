@@ -130,6 +130,16 @@ def test_a_node_occurs_in_a_few_facts_at_most(
     assert max(ends.values()) <= per_node
 
 
+def test_the_search_ends_where_all_nodes_have_enough_facts(run: FactRun) -> None:
+    table = run.discover(top=1000, per_node=1, relations=["lives in"])
+
+    assert 0 < len(table) <= 4  # there are four towns
+
+
+def test_without_candidates_there_are_no_facts(run: FactRun) -> None:
+    assert len(run.discover(relations=["lives in"], heads=["town 0"])) == 0
+
+
 def test_the_graph_is_the_current_one(run: FactRun, tmp_path: Path) -> None:
     assumed = run.with_facts(NEW)
     assert isinstance(assumed, FactRun)

@@ -1,5 +1,6 @@
 """Queries and facts by the file: reading them, reporting bad lines, writing tables of results."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -95,12 +96,21 @@ def write_tables(
     from nodepiece.data.query_rows import open_query_file
 
     check_output_file(output)
-    with open_query_file(source, options) as file:
-        bad = BadLines(file.label, skip_unknown)
+    read_errors: list[OSError] = []
+    write_error: OSError | None = None
+    num_rows = 0
+    with open_query_file(source, options) as file:  # which reports errors of the system as its own
+        bad, most = BadLines(file.label, skip_unknown), file.most_rows
         with counted(file.label, noun) as advance:
-            most = file.most_rows
             tables = tables_of(file, bad.add, lambda done, _: advance(done, max(done, most)))
-            num_rows = write_rows(output, schema, tables)
+            try:
+                num_rows = write_rows(output, schema, watched(tables, read_errors))
+            except OSError as error:
+                if error in read_errors:
+                    raise
+                write_error = error
+    if write_error is not None:
+        raise write_error
     if output != STANDARD_OUTPUT:
         err.print(f"wrote {output}: {count(num_rows, 'row')}", soft_wrap=True)
     if bad.num_bad:
@@ -109,6 +119,15 @@ def write_tables(
         )
     if bad.num_skipped:
         err.print(bad.sentence(), soft_wrap=True)
+
+
+def watched(tables: "Iterator[pa.Table]", read_errors: list[OSError]) -> "Iterator[pa.Table]":
+    """The tables; errors of the system while they are computed are added to a list."""
+    try:
+        yield from tables
+    except OSError as error:
+        read_errors.append(error)
+        raise
 
 
 def check_output_file(output: str) -> None:
@@ -133,8 +152,12 @@ def write_rows(output: str, schema: "pa.Schema", tables: "Iterable[pa.Table]") -
 
     if output == STANDARD_OUTPUT:
         for batch in batches():
-            sys.stdout.writelines(json_lines(batch))
-            sys.stdout.flush()
+            try:
+                sys.stdout.writelines(json_lines(batch))
+                sys.stdout.flush()
+            except BrokenPipeError:  # the reader has enough, as `head` has
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit from None
     else:
         write_table(schema, batches(), Path(output))
     return num_rows

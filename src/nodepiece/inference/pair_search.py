@@ -102,6 +102,8 @@ def sample_pairs(pairs: Pairs, best: Best, allowed: Allowed) -> None:
 
 def search_pairs(pairs: Pairs, best: Best, allowed: Allowed) -> int:
     """Add the pairs whose score exceeds `best.least`; returns how many products were computed."""
+    if not pairs.count:
+        return 0
     order_q, order_t = (
         torch.linalg.vector_norm(vectors, dim=1).argsort(descending=True)
         for vectors in (pairs.queries, pairs.nodes)
