@@ -37,6 +37,14 @@ def test_importing_the_package_and_its_help_load_nothing_heavy() -> None:
     assert not heavy & modules_after("import nodepiece, nodepiece.cli")
 
 
+def test_reading_facts_in_memory_loads_no_other_library() -> None:
+    others = {"polars", "networkx", "rdflib", "sklearn", "pykeen", "torch"}  # pyarrow loads pandas
+
+    loaded = modules_after("import nodepiece; nodepiece.graph([('a', 'r', 'b')]).to_arrow()")
+
+    assert "pyarrow" in loaded and not others & loaded
+
+
 def test_tokenizing_commands_do_without_torch(tmp_path: Path) -> None:
     run = (
         "import sys\nfrom nodepiece.cli import main\n"
