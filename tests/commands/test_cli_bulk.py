@@ -112,6 +112,15 @@ def test_options_that_contradict_are_refused(
     assert ran.status == 2 and sentence in ran.err and ran.out == ""
 
 
+@pytest.mark.parametrize("options", [["-o", "answers.csv"], ["--skip-unknown"]])
+def test_options_of_many_queries_are_refused_for_one(
+    nodepiece: Nodepiece, trained: Path, options: list[str]
+) -> None:
+    ran = nodepiece("predict", trained, "--head", "Kenya", "--relation", "borders", *options)
+
+    assert ran.status == 2 and "--output and --skip-unknown go with --queries" in ran.err
+
+
 def test_seen_candidates_limit_a_single_query(nodepiece: Nodepiece, trained: Path) -> None:
     asked = ("--head", "Kenya", "--relation", "in region", "--top", 900, "--seen-candidates")
     ran = nodepiece("predict", trained, *asked, "--include-known", "--json")
@@ -150,7 +159,8 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(
     trained: Path, queries: Path, tmp_path: Path
 ) -> None:
     queries.write_text(QUERIES * 300)
-    command = [sys.executable, "-m", "nodepiece", "predict", trained, "--queries", queries]
+    command: list[str | Path] = [sys.executable, "-m", "nodepiece", "predict", trained]
+    command += ["--queries", queries]
 
     with (tmp_path / "err").open("w") as err:
         program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err)

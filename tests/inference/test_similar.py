@@ -131,6 +131,17 @@ def test_a_damaged_index_is_built_again(run: LinkRun, tmp_path: Path) -> None:
     agree(load(tmp_path / "run"))
 
 
+def test_an_index_that_cannot_be_stored_is_used_all_the_same(
+    run: LinkRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copied = load(shutil.copytree(run.folder, tmp_path / "run"))
+    (tmp_path / "run" / "index").write_text("not a folder")
+
+    agree(copied)
+
+    assert "was not stored" in caplog.text and "will be built again" in caplog.text
+
+
 def test_without_the_library_of_the_index_the_sentence_says_what_to_do(
     run: LinkRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

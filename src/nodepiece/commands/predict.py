@@ -99,6 +99,8 @@ def predict(
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
+    if queries is None and (output != "-" or skip_unknown):
+        raise InputError("--output and --skip-unknown go with --queries; use --json for one query")
     options = read_options(delimiter, header, columns, format)
     opened = load(run, device=choose_device(device))
     if graph is not None:

@@ -8,6 +8,7 @@ its next use.
 """
 
 import hashlib
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.top_scores import TopScores, top_scores
 from nodepiece.files import atomic_file
 from nodepiece.graph.arrays import LongArray
+
+log = logging.getLogger("nodepiece")
 
 FOLDER, SUFFIX = "index", ".usearch"
 LINKS, BUILD, SEARCH = 16, 128, 64  # of a node; candidates while building, while searching
@@ -72,7 +75,12 @@ class NeighbourIndex:
             if progress is not None:
                 progress(start + len(part), len(self.vectors))
         if self.place is not None:
-            _store(self.index, self.place)
+            try:
+                _store(self.index, self.place)
+            except OSError as error:
+                log.warning(
+                    "%s was not stored (%s) and will be built again", self.place.path, error
+                )
 
     def search(self, queries: Tensor, top: int) -> tuple[LongArray, NDArray[np.float32]]:
         """Rows and cosines, (num_queries, top) each; fewer rows than that are -1 at the end."""
