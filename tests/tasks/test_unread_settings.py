@@ -141,6 +141,12 @@ def test_a_single_setting_that_the_task_does_not_read_is_refused(
             "negatives; leave it out, or set it to 0.0",
         ),
         (
+            "sampled-softmax",
+            {"sampled": SampledSettings(margin=3.0)},
+            'sampled.margin = 3.0 would do nothing: training.loss = "sampled-softmax" shares its '
+            "negatives and has no margin; leave it out, or set it to 9.0",
+        ),
+        (
             "cross-entropy",
             {"sampled": SampledSettings(subsampling=True)},
             'sampled.subsampling = true would do nothing: training.loss = "cross-entropy" is '

@@ -36,6 +36,7 @@ from nodepiece.tasks.task import RANKING, TaskRecord, fields_of
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.inductive import inductive_trainer
 from nodepiece.training.loop import Metrics
+from nodepiece.training.losses import SAMPLED_SOFTMAX
 from nodepiece.training.settings import RANK_METRICS
 from nodepiece.training.trainer import Trainer
 
@@ -210,6 +211,10 @@ def check_settings(experiment: Experiment) -> None:
         (
             experiment.tokenizer.anchors_per_node > 0,
             "anchors belong to one graph; set tokenizer.anchors_per_node = 0",
+        ),
+        (
+            experiment.training.loss == SAMPLED_SOFTMAX,
+            'all nodes are encoded in every step anyway; set training.loss = "cross-entropy"',
         ),
         (
             not experiment.encoder.has_pieces,

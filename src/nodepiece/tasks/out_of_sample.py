@@ -37,6 +37,7 @@ from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
 from nodepiece.training.batches import Batches
 from nodepiece.training.links import fact_batches, link_trainer, query_batches
 from nodepiece.training.loop import Metrics
+from nodepiece.training.losses import SAMPLED_SOFTMAX
 from nodepiece.training.out_of_sample import ChosenBatches, masking_trainer
 from nodepiece.training.settings import RANK_METRICS
 from nodepiece.training.trainer import Trainer
@@ -264,7 +265,7 @@ def check_settings(experiment: Experiment) -> None:
             'its tokens come from its neighbours; set tokenizer.select = "nearest"',
         ),
         (
-            is_lookup and training.is_one_vs_all,
+            is_lookup and (training.is_one_vs_all or training.loss == SAMPLED_SOFTMAX),
             "the baseline is trained with sampled negatives; set training.loss = softplus",
         ),
         (

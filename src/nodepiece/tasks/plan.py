@@ -27,6 +27,7 @@ from nodepiece.tokenizer.context import RelationSets
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.tokenizer.vocabulary import Vocabulary
+from nodepiece.training.losses import SAMPLED_SOFTMAX
 
 BYTES_PER_PARAMETER = 16  # the weight, its gradient, and the two moments of Adam
 BYTES_PER_FACT = 28  # head, relation and tail; an edge at each end
@@ -203,6 +204,8 @@ def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
     num_nodes = nodes_in_step(experiment, sizes)
     if training.is_one_vs_all:
         num_scores = training.batch_size * sizes.num_nodes
+    elif training.loss == SAMPLED_SOFTMAX:
+        num_scores = training.batch_size * (training.batch_size + sampled.num_negatives)
     elif sampled.shared_negatives:
         num_scores = training.batch_size * sampled.num_negatives
     else:
@@ -225,7 +228,8 @@ def nodes_in_step(experiment: Experiment, sizes: Sizes) -> int:
     if training.is_one_vs_all:
         return sizes.num_nodes
     facts, negatives = training.batch_size, sampled.num_negatives
-    wanted = 2 * facts + (negatives if sampled.shared_negatives else facts * negatives)
+    is_shared = sampled.shared_negatives or training.loss == SAMPLED_SOFTMAX
+    wanted = 2 * facts + (negatives if is_shared else facts * negatives)
     return min(wanted, sizes.num_nodes)
 
 

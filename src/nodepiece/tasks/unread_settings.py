@@ -5,7 +5,9 @@ from collections.abc import Collection
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, changed_settings, default_settings, to_literal
 from nodepiece.tasks.task import TaskRecord
+from nodepiece.training.losses import SAMPLED_SOFTMAX
 
+NOT_OF_SOFTMAX = ("sampled.margin", "sampled.temperature", "sampled.shared_negatives")
 OF_EVERY_TASK = "reading"  # how the files of its dataset are read
 SWITCHES = {
     "graph": "layers",
@@ -55,4 +57,6 @@ def why_unread(
         return "training.hide_targets is false"
     if group == "sampled" and training.is_one_vs_all:
         return f'training.loss = "{training.loss}" is against all nodes'
+    if training.loss == SAMPLED_SOFTMAX and name in NOT_OF_SOFTMAX:
+        return f'training.loss = "{SAMPLED_SOFTMAX}" shares its negatives and has no margin'
     return None

@@ -1,5 +1,6 @@
 """The trainer of a link model: batches and the loss."""
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -16,7 +17,9 @@ from nodepiece.training.batches import (
 )
 from nodepiece.training.distribution import current_processes
 from nodepiece.training.hidden_edges import HiddenEdges, hidden_together
+from nodepiece.training.losses import SAMPLED_SOFTMAX
 from nodepiece.training.objectives import one_vs_all_loss, sampled_negatives_loss
+from nodepiece.training.sampled_softmax import sampled_softmax_loss, tail_frequencies
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 from nodepiece.training.trainer import Trainer
 
@@ -51,16 +54,32 @@ def link_trainer(
     return Trainer(
         model,
         fact_batches(edges, model.num_relations, training.batch_size, sampled),
-        partial(
-            sampled_negatives_loss,
-            model,
-            loss=training.loss,
-            settings=sampled,
-            generator=generator,
-        ),
+        sampled_objective(model, edges, training.loss, sampled, generator=generator),
         training,
         generator=generator,
         after_step=model.after_step,
+    )
+
+
+def sampled_objective(
+    model: LinkModel,
+    edges: Tensor,
+    loss: str,
+    settings: SampledSettings,
+    *,
+    generator: torch.Generator,
+) -> Callable[[FactBatch], Tensor]:
+    """The loss of a batch of facts against sampled negatives."""
+    if loss != SAMPLED_SOFTMAX:
+        return partial(
+            sampled_negatives_loss, model, loss=loss, settings=settings, generator=generator
+        )
+    return partial(
+        sampled_softmax_loss,
+        model,
+        num_negatives=settings.num_negatives,
+        frequencies=tail_frequencies(edges, model.num_nodes),
+        generator=generator,
     )
 
 

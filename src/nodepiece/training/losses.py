@@ -214,6 +214,7 @@ ONE_VS_ALL_LOSSES: dict[str, OneVsAllLoss] = {
     "filtered-cross-entropy": filtered_cross_entropy,
 }
 LOSSES_OF_ALL_ANSWERS = ("filtered-cross-entropy",)  # which single facts are not enough for
+SAMPLED_SOFTMAX = "sampled-softmax"  # of `training/sampled_softmax.py`, which takes all it needs
 SAMPLED_LOSSES: dict[str, SampledLoss] = {
     "self-adversarial": self_adversarial,
     "softplus": softplus_loss,

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nodepiece.errors import InputError
-from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
+from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES, SAMPLED_SOFTMAX
 
-LOSSES = (*ONE_VS_ALL_LOSSES, *SAMPLED_LOSSES)
+LOSSES = (*ONE_VS_ALL_LOSSES, *SAMPLED_LOSSES, SAMPLED_SOFTMAX)
 SCHEDULES = ("constant", "cosine", "step")
 PRECISIONS = ("float32", "tf32", "bfloat16")
 RANK_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")  # the larger the better
@@ -96,7 +96,7 @@ class OneVsAllSettings:
 
 @dataclass(frozen=True)
 class SampledSettings:
-    """Training with sampled negatives: for the losses self-adversarial, softplus and margin."""
+    """Training with sampled negatives: for all other losses."""
 
     margin: float = 9.0  # gamma of the loss
     num_negatives: int = 20  # for each fact, half of them heads; see shared_negatives

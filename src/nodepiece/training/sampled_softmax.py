@@ -1,0 +1,77 @@
+"""Cross-entropy against all nodes, estimated from a few of them.
+
+The candidates of a batch are the tails of its own facts, which are encoded anyway, and nodes drawn
+uniformly; all rows share them. A candidate that is expected n times in a batch has its score
+lowered by log n (log-Q correction; Bengio and Senecal, 2008), so that the sum over candidates is an
+unbiased estimate of the sum over all nodes. No pass over all nodes is needed.
+"""
+
+import torch
+from torch import Tensor
+
+from nodepiece.training.batches import FactBatch
+from nodepiece.training.objectives import FactScorer
+
+MASKED = -1e30  # the score of a candidate that is the answer itself
+
+
+def tail_frequencies(edges: Tensor, num_nodes: int) -> Tensor:
+    """The share of the edges (num_edges, 3), inverses included, that lead to each node."""
+    counts = torch.bincount(edges[:, 2].long(), minlength=num_nodes)
+    return counts.float() / max(1, len(edges))
+
+
+def sampled_softmax_loss(
+    model: FactScorer,
+    batch: FactBatch,
+    num_negatives: int,
+    frequencies: Tensor,  # (num_nodes,) from `tail_frequencies`
+    *,
+    generator: torch.Generator,
+) -> Tensor:
+    """The mean over facts of -log softmax of the answer, among candidates shared by the batch."""
+    batch_size, device = len(batch.heads), batch.heads.device
+    drawn = torch.randint(model.num_nodes, (num_negatives,), generator=generator, device=device)
+    candidates = torch.cat([batch.tails, drawn])
+    vectors = distinct_vectors(model, torch.cat([batch.heads, candidates]))
+    relations = model.relation_vectors().index_select(0, batch.relations)
+    scores = model.decoder.score_all_tails(vectors[:batch_size], relations, vectors[batch_size:])
+    losses = softmax_estimate(
+        scores.float(),
+        batch.tails,
+        candidates,
+        expected_counts(candidates, frequencies, batch_size),
+    )
+    return losses.mean() if batch.sample_weight is None else (losses * batch.sample_weight).mean()
+
+
+def expected_counts(candidates: Tensor, frequencies: Tensor, batch_size: int) -> Tensor:
+    """How often each candidate is expected: as the tail of another fact, or drawn."""
+    num_drawn = len(candidates) - batch_size
+    from_batch = (batch_size - 1) * frequencies.index_select(0, candidates)
+    return from_batch + num_drawn / len(frequencies)
+
+
+def softmax_estimate(
+    scores: Tensor,  # (batch_size, num_candidates), the answer of row n in column n
+    answers: Tensor,  # (batch_size,)
+    candidates: Tensor,  # (num_candidates,)
+    counts: Tensor,  # (num_candidates,) how often each is expected
+) -> Tensor:
+    """-log softmax of every answer: (batch_size,)."""
+    positive = scores.diagonal()
+    corrected = scores - counts.clamp_min(1e-30).log()
+    corrected = corrected.masked_fill(candidates == answers[:, None], MASKED)
+    return torch.logaddexp(positive, corrected.logsumexp(dim=1)) - positive
+
+
+def distinct_vectors(model: FactScorer, nodes: Tensor) -> Tensor:
+    """The vectors of nodes, (num_nodes, dim); on the CPU every distinct node is encoded once.
+
+    On a GPU the number of distinct nodes would be a shape that depends on values, which cannot be
+    captured; there all are encoded.
+    """
+    if nodes.device.type == "cuda":
+        return model.vectors_of(nodes)
+    distinct, place = torch.unique(nodes, return_inverse=True)
+    return model.vectors_of(distinct).index_select(0, place)
