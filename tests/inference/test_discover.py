@@ -19,6 +19,7 @@ from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.errors import InputError
 from nodepiece.inference import discover
 from nodepiece.inference.facts import FactRun, fact_run
+from nodepiece.inference.pair_search import Best
 from nodepiece.inference.run import load
 from nodepiece.inference.update import update_run
 
@@ -76,6 +77,23 @@ def test_any_decoder_will_do(kind: str, tmp_path: Path) -> None:
     run = trained(tmp_path / "run", settings)
 
     check(run.discover(top=50), every_fact(run), 50)
+
+
+def test_few_facts_are_in_memory_at_once(run: FactRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where scores are no products of vectors, as with path scorers."""
+    monkeypatch.setattr(type(run.snapshot), "vector_scores", lambda snapshot: None)
+    sizes = []
+    add = Best.add
+
+    def counted(best: Best, scores: Any, triples: Any) -> None:
+        sizes.append(len(scores))
+        add(best, scores, triples)
+
+    monkeypatch.setattr(Best, "add", counted)
+    monkeypatch.setattr(discover, "FACTS_AT_ONCE", 100)
+
+    check(run.discover(top=20), every_fact(run), 20)
+    assert sizes[0] <= 100  # then a fact has to exceed others
 
 
 @pytest.mark.parametrize("name", ["walks", "inductive", "out-of-sample", "updated"])

@@ -25,6 +25,7 @@ from nodepiece.inference.pair_search import (
 )
 
 QUERIES_AT_ONCE = 256  # where scores are no products of vectors
+FACTS_AT_ONCE = 1 << 21  # that are compared while any fact is among the best so far
 ROUND_FACTS = 10_000  # found at once, at least, where a node may occur in a few facts only
 ROUNDING = 1e-4  # of scores that are computed in another order
 
@@ -261,9 +262,11 @@ def search_queries(
     """Add the best facts of a relation by the scores of all nodes, query by query."""
     heads, tails = scope.heads(snapshot, relation), scope.tails(snapshot, relation)
     fitting = memory_budget // (16 * max(1, snapshot.dataset.num_nodes))
-    at_once = max(1, min(QUERIES_AT_ONCE, fitting))
     columns = torch.from_numpy(tails).to(snapshot.device)
-    for start in range(0, len(heads), at_once):
+    start = 0
+    while start < len(heads):
+        most = QUERIES_AT_ONCE if best.is_full else FACTS_AT_ONCE // max(1, len(tails))
+        at_once = max(1, min(most, QUERIES_AT_ONCE, fitting))
         some = torch.from_numpy(heads[start : start + at_once])
         scores = snapshot.score_tails(some, torch.full_like(some, relation))[:, columns]
         row, column = torch.nonzero(scores > best.least, as_tuple=True)
@@ -272,3 +275,4 @@ def search_queries(
         triples = np.stack([ends[0], np.full(len(found), relation), ends[1]], axis=1)
         is_allowed = allowed(triples)
         best.add(found[is_allowed], triples[is_allowed])
+        start += at_once

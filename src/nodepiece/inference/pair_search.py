@@ -39,6 +39,11 @@ class Best:
     _waiting: list[tuple[FloatArray, LongArray]] = field(default_factory=list)
     _num_waiting: int = 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether a fact has to exceed others to be among the best."""
+        return len(self.scores) == self.most
+
     def add(self, scores: FloatArray, triples: LongArray) -> None:
         """Add facts that are not there yet."""
         self._waiting.append((scores, triples))
