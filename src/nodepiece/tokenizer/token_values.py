@@ -32,12 +32,12 @@ def _first_outside(
     values: IntArray, start: int, end: int, *, gap: tuple[int, int] | None = None
 ) -> int | None:
     """The first value that is not in [start, end), or is in a gap of that range."""
-    flat = np.asarray(values).reshape(-1)
+    flat = np.ascontiguousarray(values, np.int32).reshape(-1)
     if not len(flat):
         return None
-    largest = int(flat.max())
-    is_in_range = start <= int(flat.min()) and largest < end
-    if is_in_range and (gap is None or largest < gap[0]):
+    largest = int(flat.view(np.uint32).max())  # negative values are larger than all others
+    is_in_range = largest < end and (not start or int(flat.min()) >= start)
+    if is_in_range and (gap is None or largest < gap[0] or not _is_any_in(flat, *gap)):
         return None
     for first in range(0, len(flat), BLOCK):
         block = flat[first : first + BLOCK]
@@ -47,3 +47,14 @@ def _first_outside(
         if is_outside.any():
             return int(block[is_outside][0])
     return None
+
+
+def _is_any_in(flat: IntArray, start: int, end: int) -> bool:
+    """Whether a value is in [start, end): it is that near to the start, as an unsigned number."""
+    offsets = np.empty(BLOCK, np.int32)
+    for first in range(0, len(flat), BLOCK):
+        block = flat[first : first + BLOCK]
+        offset = np.subtract(block, np.int32(start), out=offsets[: len(block)])
+        if (offset.view(np.uint32) < np.uint32(end - start)).any():
+            return True
+    return False
