@@ -71,6 +71,19 @@ def test_a_finished_run_is_given_more_epochs(tmp_path: Path) -> None:
     assert read_config(tmp_path / "parts").training.epochs == 5
 
 
+def test_a_finished_run_is_not_made_shorter(tmp_path: Path) -> None:
+    run(experiment(epochs=3), tmp_path / "run")
+    with pytest.raises(InputError, match="has 3 epochs already"):
+        run(experiment(epochs=2), tmp_path / "run", resume=True)
+
+
+def test_a_run_of_another_length_is_replaced_if_that_is_wanted(tmp_path: Path) -> None:
+    run(experiment(epochs=3), tmp_path / "run")
+    metrics = run(experiment(epochs=1), tmp_path / "run", resume=True, overwrite=True)
+    assert metrics["epochs"] == 1
+    assert read_config(tmp_path / "run").training.epochs == 1
+
+
 @pytest.mark.parametrize("number", [0.0, -1.0, math.nan, math.inf])
 def test_impossible_minutes_are_refused(number: float) -> None:
     with pytest.raises(InputError, match="minutes must be a number above 0"):

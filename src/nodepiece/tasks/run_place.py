@@ -7,6 +7,7 @@ finished; until then the earlier run can be used, and it remains if training fai
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import eq
 from pathlib import Path
 from shutil import rmtree
 
@@ -55,8 +56,9 @@ def place_to_resume(folder: Path, experiment: Experiment, *, overwrite: bool) ->
     """
     pending = [unfinished_folder(folder)] if is_pending(folder) else []
     places = [place for place in (*pending, folder) if (place / CHECKPOINT).exists()]
+    is_match = eq if overwrite else is_same_but_for_length  # another length may be another run
     for place in places:
-        if is_same_but_for_length(read_config(place), experiment):
+        if is_match(read_config(place), experiment):
             return place
     if places and not overwrite:
         raise InputError(

@@ -62,6 +62,10 @@ def fit(
     progress = fitting.start(resume=resume)
     if clock is not None or settings.stages or progress.stages or progress.is_timed:
         return fit_stages(fitting, validate, before_epoch, should_stop, clock)
+    if progress.epoch > settings.epochs:
+        raise InputError(
+            f"the run has {progress.epoch} epochs already; set training.epochs to more than that"
+        )
     while progress.epoch < settings.epochs and not _is_patience_over(trainer, progress):
         fitting.clock = perf_counter()
         epoch = progress.epoch
