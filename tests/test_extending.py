@@ -1,10 +1,13 @@
 """Another decoder, encoder, file format or task is one file and one entry of a plain dict.
 
+Another path scorer is one file and one field of `Experiment`.
+
 Each test adds one from a file in `tests/extending/` and goes from a TOML file to an answer, on the
 command line.
 """
 
 import json
+from dataclasses import field, make_dataclass
 from pathlib import Path
 
 import pytest
@@ -13,11 +16,14 @@ from tests.commands.conftest import Nodepiece, nodepiece
 from tests.extending.toy_decoder import PROJECTED
 from tests.extending.toy_encoder import make_mean
 from tests.extending.toy_format import ARROWS
+from tests.extending.toy_path_scorer import NeighbourSettings
 from tests.extending.toy_task import HUB_DETECTION
 
+from nodepiece import settings
 from nodepiece.data.formats import FORMATS
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.encoders.node_embedding import ENCODERS
+from nodepiece.settings import Experiment
 from nodepiece.tasks.registry import TASKS
 
 __all__ = ["nodepiece"]  # a fixture
@@ -71,7 +77,7 @@ def test_a_decoder_with_a_weight(
 
     run = train(nodepiece, tmp_path, write_facts(tmp_path), 'decoder.kind = "projected"')
 
-    assert "decoder_weights.weight" in tensor_names(run)
+    assert "decoder_weights.linear.weight" in tensor_names(run)
     assert len(answers(nodepiece, run, *FACT_QUERY)) == 10
 
 
@@ -82,6 +88,44 @@ def test_an_encoder(nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.Mo
 
     assert "nodes.encoder.output.weight" in tensor_names(run)
     assert len(answers(nodepiece, run, *FACT_QUERY)) == 10
+
+
+def add_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add a field to `Experiment`, as one line in its file would."""
+    added = ("neighbours", NeighbourSettings, field(default_factory=NeighbourSettings))
+    with_field = make_dataclass("WithField", [added], bases=(Experiment,), frozen=True, repr=False)
+    monkeypatch.setattr(settings, "Experiment", with_field)
+
+
+def test_a_path_scorer(
+    nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_neighbours(monkeypatch)
+    loss = 'training.loss = "cross-entropy"', "training.hide_targets = true"
+
+    run = train(nodepiece, tmp_path, write_facts(tmp_path), "neighbours.rank = 3", *loss)
+
+    assert "scorers.neighbours.of_edges" in tensor_names(run)
+    assert len(answers(nodepiece, run, *FACT_QUERY)) == 10
+
+
+def test_a_path_scorer_is_refused_where_its_settings_would_do_nothing_or_leak(
+    nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_neighbours(monkeypatch)
+    toml = tmp_path / "toy.toml"
+
+    def refusal(*changes: str) -> str:
+        dataset = write_facts(tmp_path)
+        toml.write_text(SETTINGS.format(dataset=dataset) + "\n".join(changes))
+        outcome = nodepiece("train", toml, "-o", tmp_path / "run", "--device", "cpu")
+        assert outcome.status == 2
+        return outcome.err
+
+    leak = refusal("neighbours.rank = 3", 'training.loss = "cross-entropy"')
+    unread = refusal("neighbours.rank = 3", 'task = "relation-prediction"')
+    assert "neighbours would follow the predicted fact itself" in leak
+    assert "relation-prediction does not read [neighbours]" in unread
 
 
 def test_a_file_format(

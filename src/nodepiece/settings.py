@@ -44,8 +44,9 @@ class Experiment:
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
     graph: GraphLayerSettings = field(default_factory=GraphLayerSettings)
     decoder: DecoderSettings = field(default_factory=DecoderSettings)
-    walks: WalkSettings = field(default_factory=WalkSettings)  # beside vectors
-    propagation: PropagationSettings = field(default_factory=PropagationSettings)  # likewise
+    # Path scorers. Another one is one more field; all else follows from its type.
+    walks: WalkSettings = field(default_factory=WalkSettings)
+    propagation: PropagationSettings = field(default_factory=PropagationSettings)
     classifier: ClassifierSettings = field(default_factory=ClassifierSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     one_vs_all: OneVsAllSettings = field(default_factory=OneVsAllSettings)  # by training.loss
@@ -73,8 +74,9 @@ class Experiment:
 
     @property
     def scorers(self) -> tuple[ScorerSettings, ...]:
-        """What scores tails by the paths to them; most experiments switch all of them off."""
-        return (self.walks, self.propagation)
+        """The settings of all path scorers; most experiments switch all of them off."""
+        groups = (getattr(self, key.name) for key in fields(self))
+        return tuple(group for group in groups if isinstance(group, ScorerSettings))
 
 
 def load_experiment(source: str | Path, overrides: Sequence[str] = ()) -> Experiment:
@@ -129,6 +131,17 @@ def settings_by_name(experiment: Experiment) -> dict[str, Any]:
         if isinstance(settings, dict)
         for key, value in settings.items()
     }
+
+
+def switches() -> dict[str, str]:
+    """The groups that can be switched off, and of each the setting that is 0 then."""
+    groups = {key.name: getattr(key.default_factory, "switch", None) for key in fields(Experiment)}
+    return {name: switch for name, switch in groups.items() if switch is not None}
+
+
+def scorer_groups() -> set[str]:
+    """The groups of settings of path scorers."""
+    return {settings.name for settings in Experiment(name="", dataset="").scorers}
 
 
 def default_settings() -> dict[str, Any]:

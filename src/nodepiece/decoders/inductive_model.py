@@ -77,8 +77,7 @@ class InductiveModel(nn.Module):
         self.tables = PieceTables(counts, encoder.dim, generator=generator)
         if self.formula.relation_start == "xavier" and graph.composition != "rotate":
             nn.init.xavier_uniform_(self.tables.relations, generator=generator)
-        make_weights = self.formula.make_weights
-        self.decoder_weights = make_weights(encoder.dim, generator) if make_weights else None
+        self.decoder_weights = self.formula.new_weights(encoder.dim, generator)
         self.encoder = make_encoder(counts, encoder, generator=generator)
         self.layers = CompGCN(encoder.dim, graph, generator=generator) if graph.layers else None
         self.node_norm = nn.BatchNorm1d(encoder.dim) if decoder.node_norm else None

@@ -73,14 +73,16 @@ class LinkModel(nn.Module):
             nn.init.xavier_uniform_(self.relation_vectors(), generator=generator)
         if decoder.start_range:
             self._start_in(decoder.start_range, generator)
-        make_weights = self.formula.make_weights
-        self.decoder_weights = make_weights(dim, generator) if make_weights else None
+        self.decoder_weights = self.formula.new_weights(dim, generator)
         self.layers = nn.ModuleList(
             GraphLayer(dim, graph, generator=generator) for _ in range(graph.layers)
         )
         self.scorers = PathScorers(scorers, num_relations, dim, generator=generator)
-        if (graph.layers or self.scorers.reads_relations) and relation_dim != dim:
-            raise InputError(f"graph layers and walks do not work with the decoder {decoder.kind}")
+        readers = ["graph layers"] * bool(graph.layers) + self.scorers.readers_of_relations
+        if readers and relation_dim != dim:
+            raise InputError(
+                f"the decoder {decoder.kind} does not work with {' and '.join(readers)}"
+            )
         needs_edges = bool(graph.layers or self.scorers)
         self.register_buffer("edges", edges if needs_edges else None, persistent=False)
         self._neighbourhood_cache: Neighbourhoods | None = None

@@ -35,7 +35,8 @@ def in_chunks(score: Callable[[Tensor], Tensor], candidates: Tensor, cells_each:
     """Score candidates in chunks, for scores that are not a matrix product.
 
     `score` maps (num_chunk, dim) to (batch, num_chunk) and needs `cells_each` numbers of memory
-    a candidate. Nothing of a chunk is kept for the backward pass, which computes it again.
+    a candidate. Nothing of a chunk is kept for the backward pass, which computes it again, so
+    `score` must be deterministic and change no state.
     """
     cells = CHUNK_CELLS.get(candidates.device.type, CHUNK_CELLS["cuda"])
     chunks = torch.split(candidates, max(1, cells // cells_each))

@@ -2,15 +2,15 @@
 
 A path scorer follows the edges of a graph from the head of a query (head, relation, ?). It has no
 weight for a single node, so it scores the nodes of any graph with the same relations. Random walks
-(`walks.py`) and propagation (`propagation.py`) are the two; a third is a subclass of `PathScorer`
-with its settings, listed where an experiment lists them (`Experiment.scorers`).
+(`walks.py`) and propagation (`propagation.py`) are the two; a third is a subclass of `PathScorer`,
+a record of its settings, and a field of `Experiment` (`settings.py`).
 """
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, cast
+from typing import ClassVar, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +52,8 @@ class PathGraph:
 
     edge_index: EdgeIndex
     relations: Tensor  # (num_relations, dim) the model's vectors, the second half inverses
-    edge_mask: Tensor | None = None  # (num_edges,) 0: hidden from all queries; None: none is
+    # (num_edges,) in the order of `edge_index`; 0: hidden from all queries; None: no edge is hidden
+    edge_mask: Tensor | None = None
     query_edges: QueryEdges | None = None  # additional edges of single queries
 
     @property
@@ -73,10 +74,11 @@ class PathGraph:
         return PathGraph(self.edge_index, self.relations, self.edge_mask, few)
 
 
+@runtime_checkable
 class ScorerSettings(Protocol):
     """Settings of a path scorer, and how its scores are combined with those of vectors."""
 
-    name: ClassVar[str]  # of the group of settings
+    name: ClassVar[str]  # of the group of settings: that of the field of `Experiment`
     switch: ClassVar[str]  # the setting that is 0 where there is no such scorer
     reads_relations: ClassVar[bool]  # whether it uses the relation vectors of the model
 
@@ -90,7 +92,7 @@ class ScorerSettings(Protocol):
 
     @property
     def coefficient(self) -> float:
-        """The factor of the scores of paths after training."""
+        """The factor of the scores of paths in evaluation and inference."""
 
     @property
     def choose_coefficient(self) -> bool:
@@ -117,8 +119,15 @@ def check_combination(settings: ScorerSettings) -> None:
         )
 
 
-class PathScorer(nn.Module):
-    """Scores every node as the tail of a query."""
+class PathScorer(nn.Module, ABC):
+    """Scores every node as the tail of a query.
+
+    A subclass follows the edges of a `PathGraph`: those of `edge_index` that `edge_mask` does not
+    hide, and for each query also its `query_edges`. A graph may have two relations more than the
+    model was trained with, one for all unseen relations and its inverse (`GraphView.has_unseen`):
+    `graph.relations` has rows for them, and a table of the scorer needs rows too (`with_unseen` of
+    `propagation.py`). A node has no weight of its own.
+    """
 
     coefficient: float | Tensor  # (): a buffer, which is saved, where it is chosen after training
 
@@ -140,9 +149,9 @@ class PathScorer(nn.Module):
         """The number of queries that fit into a moderate amount of memory, without gradients."""
 
     def forward(self, heads: Tensor, relations: Tensor, graph: PathGraph) -> Tensor:
-        """Scores, times the coefficient after training: (batch, num_nodes).
+        """Scores, times the coefficient unless in training mode: (batch, num_nodes).
 
-        All queries at once in training, where a gradient is needed, else a few at a time.
+        All queries at once where a gradient is needed, else a few at a time.
         """
         if torch.is_grad_enabled():
             found = self.scores(heads, relations, graph)
@@ -177,7 +186,7 @@ class PathScorers(nn.ModuleDict):
         super().__init__(
             {each.name: each.build(num_relations, dim, generator=generator) for each in chosen}
         )
-        self.reads_relations = any(each.reads_relations for each in chosen)
+        self.readers_of_relations = [each.name for each in chosen if each.reads_relations]
 
     def all_scores(
         self, heads: Tensor, relations: Tensor, graph: Callable[[], PathGraph]

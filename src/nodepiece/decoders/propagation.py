@@ -189,8 +189,9 @@ def degree_scalers(edge_mask: Tensor, edges: EdgeIndex) -> Tensor:
 def with_unseen(table: Tensor, num_relations: int) -> Tensor:
     """A table of relations, the second half inverses, with rows for relations of no training fact.
 
-    table: (num_known, ...). A graph with such relations has one for all of them, after the direct
-    ones, and its inverse, after the inverse ones. They get the mean of the others.
+    table: (num_trained, ...), inverses included. A graph with such relations has one for all of
+    them, after the direct ones, and its inverse, after the inverse ones. Each gets the mean of its
+    half of the table.
     """
     if len(table) == num_relations:
         return table

@@ -35,6 +35,9 @@ class Decoder:
 
     A decoder may have weights of its own (the core tensor of TuckER, the filters of ConvE):
     `make_weights` makes a module of them, and the three functions get it as their first argument.
+    It is trained and saved with the model. Its dropout is that of `encoders/parameters.py`, which
+    draws from the generator of the run. It has no weight of a single node, such as a bias, because
+    nodes that arrive after training would lack it.
     """
 
     score: Score  # head, relation, tail: (..., dim), (..., relation_dim), (..., dim) -> (...)
@@ -57,6 +60,20 @@ class Decoder:
         if dim < 1 or dim % self.num_parts:
             raise InputError(f"dim is {dim}; this decoder needs a multiple of {self.num_parts}")
         return dim * self.relation_parts
+
+    def new_weights(self, dim: int, generator: torch.Generator) -> nn.Module | None:
+        """The initial weights of the decoder itself; None if it has none."""
+        if self.make_weights is None:
+            return None
+        weights = self.make_weights(dim, generator)
+        for part in weights.modules():
+            if isinstance(part, nn.modules.dropout._DropoutNd):
+                raise InputError(
+                    f"the weights of the decoder have {part}, which draws from PyTorch's global "
+                    "generator; use Dropout of nodepiece.encoders.parameters, which draws from "
+                    "that of the run"
+                )
+        return weights
 
     def with_weights(self, weights: nn.Module | None) -> "Decoder":
         """The decoder as functions of three tensors, whether or not it has weights."""
@@ -188,7 +205,12 @@ def _rotate_all_relations(head: Tensor, tail: Tensor, relations: Tensor) -> Tens
 
 
 def all_tails_in_chunks(score: Score) -> Score:
-    """`score_all_tails` by a formula without a faster form, in chunks of nodes."""
+    """`score_all_tails` by a formula without a faster form, in chunks of nodes.
+
+    Weights in training mode are called once, with all nodes: a chunk is computed again in the
+    backward pass, where dropout would draw another mask and BatchNorm would update its statistics
+    a second time. This takes batch * num_nodes * dim numbers.
+    """
 
     def score_all_tails(*tensors: Any) -> Tensor:
         *weights, head, relation, nodes = tensors
@@ -196,13 +218,18 @@ def all_tails_in_chunks(score: Score) -> Score:
         def score_chunk(chunk: Tensor) -> Tensor:
             return score(*weights, head[:, None], relation[:, None], chunk)
 
+        if _are_trained(weights):
+            return score_chunk(nodes)
         return in_chunks(score_chunk, nodes, cells_each=head.numel())
 
     return score_all_tails
 
 
 def all_relations_in_chunks(score: Score) -> Score:
-    """`score_all_relations` by a formula without a faster form, in chunks of relations."""
+    """`score_all_relations` by a formula without a faster form, in chunks of relations.
+
+    Weights in training mode are called once, with all relations, as in `all_tails_in_chunks`.
+    """
 
     def score_all_relations(*tensors: Any) -> Tensor:
         *weights, head, tail, relations = tensors
@@ -210,9 +237,16 @@ def all_relations_in_chunks(score: Score) -> Score:
         def score_chunk(chunk: Tensor) -> Tensor:
             return score(*weights, head[:, None], chunk, tail[:, None])
 
+        if _are_trained(weights):
+            return score_chunk(relations)
         return in_chunks(score_chunk, relations, cells_each=head.numel())
 
     return score_all_relations
+
+
+def _are_trained(weights: list[nn.Module]) -> bool:
+    """Whether the decoder has weights in training mode; the list is empty or has one module."""
+    return torch.is_grad_enabled() and any(module.training for module in weights)
 
 
 def decoder_named(name: str) -> Decoder:

@@ -59,10 +59,11 @@ WALKS_AT_ONCE = 512  # queries: each takes a number for every node, or for every
 class Walks(PathScorer):
     """Scores from walks: the probability of reaching a node, and terms that the settings add.
 
-    reach * log(floor + sum over lengths l of mix_l * probability of the node after l steps)
+    (1 + reach) * log(floor + sum over lengths l of mix_l * probability of the node after l steps)
     + answers * log(1 + facts with the query's relation and the node as tail)
     + edges * log(1 + edges of the node)
-    + plain * log(floor + probability of the node on a plain walk), or out if it is not reached,
+    + (1 + plain) * log(PLAIN_FLOOR + probability of the node on a plain walk)
+    + out, if a plain walk does not reach the node,
 
     where reach, floor, mix, answers, edges, plain and out depend on the query's relation. A step
     goes to a neighbour with probability preference(relation) / degree, where preferences are

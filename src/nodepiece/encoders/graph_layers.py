@@ -73,6 +73,7 @@ class GraphLayer(nn.Module):
         # (num_nodes, dim), (num_relations, dim) -> (num_nodes, dim)
         edge_index = neighbourhoods.edge_index
         pair = edge_index.target_relations.of_edges.rows
+        # Pairs are dropped with all their edges, so the others keep their means over neighbours.
         share = self.edge_dropout(neighbourhoods.share_of_pair).index_select(0, pair)
         if neighbourhoods.edge_mask is not None:
             share = share * neighbourhoods.edge_mask

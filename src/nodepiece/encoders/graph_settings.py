@@ -1,6 +1,7 @@
 """Settings of message passing."""
 
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from nodepiece.encoders.composition import COMPOSITIONS
 from nodepiece.errors import InputError
@@ -17,7 +18,8 @@ class GraphLayerSettings:
     kind: str = "mean"  # "mean": plain layers of means; "compgcn": the paper's
     layers: int = 0  # 0: none
     dropout: float = 0.1  # on the update of a mean layer, the messages of CompGCN; in [0, 1)
-    edge_dropout: float = 0.0  # share of messages left out of a step, in [0, 1)
+    # share left out of a step, in [0, 1): of edges; in mean layers of (target, relation) pairs
+    edge_dropout: float = 0.0
     composition: str = "rotate"  # of neighbour and relation: "rotate", "multiply" or "subtract"
     attention_heads: int = 4  # dim must be a multiple of it; 0: a graph convolution's fixed weights
     attention_dropout: float = 0.1  # on the weights of attention, in [0, 1)
@@ -26,6 +28,8 @@ class GraphLayerSettings:
     residual: bool = False  # a layer adds to the node vectors, in place of replacing them
     jumping_knowledge: bool = False  # the vectors after all layers, side by side, projected twice
     fused: bool = True  # False: messages by PyTorch Geometric, with the same result
+
+    switch: ClassVar[str] = "layers"  # the setting that is 0 where there are no layers
 
     def __post_init__(self) -> None:
         for key, value, choices in (

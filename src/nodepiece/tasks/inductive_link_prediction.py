@@ -32,7 +32,7 @@ from nodepiece.tasks.link_prediction import (
 )
 from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import read_facts, write_facts
-from nodepiece.tasks.task import RANKING, TaskRecord, fields_of
+from nodepiece.tasks.task import RANKING, SCORERS, TaskRecord, fields_of
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.inductive import inductive_trainer
 from nodepiece.training.loop import Metrics
@@ -238,7 +238,7 @@ INDUCTIVE_LINK_PREDICTION = TaskRecord(
     reads=(
         *("tokenizer.num_anchors", "tokenizer.anchors_per_node"),  # 0: there are none
         *("tokenizer.relations_per_node", "tokenizer.relation_order"),
-        *("encoder", "graph", "walks", "propagation", "sampled"),
+        *("encoder", "graph", SCORERS, "sampled"),
         *fields_of("decoder", without=["start_range"]),
         *fields_of("training", without=["shuffle_anchors"]),
         *fields_of("one_vs_all", without=["regularization"]),

@@ -26,7 +26,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import read_facts, write_facts
-from nodepiece.tasks.task import RANKING, TaskRecord
+from nodepiece.tasks.task import RANKING, SCORERS, TaskRecord
 from nodepiece.tasks.tokens import build_node_embedding, refresh_tokens
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.links import link_trainer
@@ -234,7 +234,7 @@ LINK_PREDICTION = TaskRecord(
     run="links",
     example_query="--head X --relation R",
     reads=(
-        *("tokenizer", "encoder", "graph", "decoder", "walks", "propagation"),
+        *("tokenizer", "encoder", "graph", "decoder", SCORERS),
         *("training", "one_vs_all", "sampled"),
         *RANKING,
         *("evaluation.candidates", "evaluation.held_out_share"),

@@ -31,7 +31,7 @@ from nodepiece.tasks.link_prediction import refuse_visible_targets
 from nodepiece.tasks.out_of_sample_evaluator import OutOfSampleEvaluator
 from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import damaged, read_facts, write_facts
-from nodepiece.tasks.task import RANKING, TaskRecord, fields_of
+from nodepiece.tasks.task import RANKING, SCORERS, TaskRecord, fields_of
 from nodepiece.tasks.tokens import build_node_embedding, refresh_tokens
 from nodepiece.tokenizer.tokens import Salts, TokenTable, tokenize_by
 from nodepiece.training.batches import Batches
@@ -297,7 +297,7 @@ OUT_OF_SAMPLE = TaskRecord(
     run="links",
     example_query="--head X --relation R",
     reads=(
-        *("tokenizer", "encoder", "decoder", "walks", "propagation"),
+        *("tokenizer", "encoder", "decoder", SCORERS),
         *("one_vs_all", "sampled", "out_of_sample"),
         *fields_of("training", without=["hide_targets"]),  # mask_share hides facts
         *RANKING,

@@ -12,12 +12,13 @@ from nodepiece.data.open import DataSource
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
-from nodepiece.settings import Experiment
+from nodepiece.settings import Experiment, scorer_groups
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.loop import Metrics
 from nodepiece.training.trainer import Trainer
 
 Model = TypeVar("Model", bound=nn.Module)
+SCORERS = "scorers"  # in `TaskRecord.reads`: the groups of all path scorers
 RANKING = ("evaluation.memory_gigabytes", "evaluation.test_facts", "evaluation.validation_facts")
 
 
@@ -101,17 +102,22 @@ class TaskRecord:
     task: type[Task[Any]]
     run: str  # what a finished run answers: a name in RUNS of `inference/run.py`
     example_query: str  # options of `nodepiece predict`
-    reads: tuple[str, ...]  # settings that matter: groups, "decoder", or fields, "training.loss"
+    reads: tuple[str, ...]  # groups, "decoder", fields, "training.loss", and SCORERS
     metrics: tuple[str, ...]  # that `validate` computes: values of `training.metric`
     new_facts: str = ""  # more options, for runs whose encoder knows new nodes by their facts
 
     def reads_setting(self, name: str) -> bool:
         """Whether a setting, such as "training.loss", matters for the task."""
-        return name in self.reads or name.partition(".")[0] in self.reads
+        group = name.partition(".")[0]
+        return name in self.reads or group in self.reads or self._reads_scorer(group)
 
     def reads_group(self, group: str) -> bool:
         """Whether some setting of a group matters for the task."""
-        return any(each.partition(".")[0] == group for each in self.reads)
+        groups = {each.partition(".")[0] for each in self.reads}
+        return group in groups or self._reads_scorer(group)
+
+    def _reads_scorer(self, group: str) -> bool:
+        return SCORERS in self.reads and group in scorer_groups()
 
 
 def fields_of(group: str, *, without: Collection[str]) -> tuple[str, ...]:

@@ -3,17 +3,18 @@
 from collections.abc import Collection
 
 from nodepiece.errors import InputError
-from nodepiece.settings import Experiment, changed_settings, default_settings, to_literal
+from nodepiece.settings import (
+    Experiment,
+    changed_settings,
+    default_settings,
+    switches,
+    to_literal,
+)
 from nodepiece.tasks.task import TaskRecord
 from nodepiece.training.losses import SAMPLED_SOFTMAX
 
 NOT_OF_SOFTMAX = ("sampled.margin", "sampled.temperature", "sampled.shared_negatives")
 OF_EVERY_TASK = "reading"  # how the files of its dataset are read
-SWITCHES = {
-    "graph": "layers",
-    "walks": "steps",
-    "propagation": "layers",
-}  # 0 switches a group off, whatever else is set
 
 
 def refuse_unread(experiment: Experiment, task: TaskRecord) -> None:
@@ -42,7 +43,8 @@ def why_unread(
 ) -> str | None:
     """The reason why the task does not read a setting; None where it does, or may inherit it."""
     group, dot, _ = name.rpartition(".")
-    is_off = group in SWITCHES and f"{group}.{SWITCHES[group]}" not in changed
+    switch = switches().get(group)
+    is_off = switch is not None and f"{group}.{switch}" not in changed
     if not dot or group == OF_EVERY_TASK or is_off:
         return None
     if not task.reads_setting(name):
