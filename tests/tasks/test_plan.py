@@ -225,3 +225,8 @@ def test_weights_of_facts_are_counted() -> None:
     without = replace(chosen, sampled=replace(chosen.sampled, subsampling=False))
     with_weights, plain = (input_from_sizes(each, WIKIKG2) for each in (chosen, without))
     assert plan(with_weights).training - plan(plain).training == 2 * 4 * WIKIKG2.num_facts
+
+
+def test_steps_are_those_of_the_stages_where_there_are_some() -> None:
+    sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3)
+    assert count_steps(experiment(stages=(60, 100)), sizes) == 100

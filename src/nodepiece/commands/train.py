@@ -89,6 +89,7 @@ def train(
     --resume --minutes adds more, also to a finished run. To train on several GPUs: torchrun
     --nproc-per-node 4 -m nodepiece train EXPERIMENT.
     """
+    start = perf_counter()  # before libraries are imported
     from nodepiece.settings import load_experiment
     from nodepiece.tasks.run_folder import CONFIG
     from nodepiece.tasks.train import command_line, train_experiment
@@ -112,7 +113,6 @@ def train(
     if is_first:  # it creates the folder; the others would take it for an earlier run
         check_output(folder, marker=CONFIG, kind="run")
     keep_freed_memory()
-    start = perf_counter()
     with EpochProgress(settings.training.epochs, minutes=minutes) as progress:
         callbacks: tuple[Callback, ...] = (progress,)
         if tensorboard is not None:
@@ -136,6 +136,7 @@ def train(
                 log=progress.log,
                 should_stop=should_stop,
                 minutes=minutes,
+                started=start,
             )
     if not is_first:
         return

@@ -20,6 +20,7 @@ from nodepiece.training.stages import Clock
 
 VALIDATION_SHARE = 0.015  # of the time, for one validation at most
 EVALUATION_SHARE = 0.08  # of the time, for the result
+RESERVE = 0.01  # of the time, to load libraries and to write files
 MIN_FACTS = 50  # that are ranked, however little time there is
 FEW_FACTS, MORE_FACTS = 16, 256  # that are ranked to see how long it takes
 
@@ -133,8 +134,9 @@ def chosen_number(affordable: float, there: int) -> int:
 
 
 def clock_of(budget: Budget, time: EvaluationTime) -> Clock:
-    """A clock whose deadline leaves time for the evaluation."""
-    return Clock(budget.deadline - 1.1 * time.evaluation, validation_seconds=time.validation)
+    """A clock whose deadline leaves time for the evaluation, and to write files."""
+    deadline = budget.deadline - 1.1 * time.evaluation - RESERVE * budget.seconds
+    return Clock(deadline, validation_seconds=time.validation)
 
 
 def recorded(experiment: Experiment, progress: Progress) -> Experiment:

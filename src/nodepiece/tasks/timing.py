@@ -29,6 +29,7 @@ from nodepiece.tasks.plan import (
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
+from nodepiece.training.settings import TrainingSettings
 
 TIMING_NODES = 50_000  # if the time of a step does not depend on the number of nodes
 TIMING_STEPS = 5  # on a GPU the first ones are warm-up and capture
@@ -62,7 +63,7 @@ def estimate_duration(
     tokenizing = 0.0 if is_shallow else seconds_to_tokenize(experiment.tokenizer, sizes, rng=rng)
     if inputs.is_real and not (is_links and sizes.num_nodes > TIMING_NODES):
         step, steps_per_epoch = time_steps(inputs, device)
-        num_steps = experiment.training.epochs * steps_per_epoch
+        num_steps = planned_steps(experiment.training, steps_per_epoch)
     else:
         step = seconds_a_step(experiment, sizes, device, rng=rng)
         num_steps = count_steps(experiment, sizes)
@@ -77,7 +78,12 @@ def count_steps(experiment: Experiment, sizes: Sizes) -> int:
     if training.is_one_vs_all and sizes.num_queries is not None:
         num_items = sizes.num_queries
     each = drawn.steps_per_epoch or -(-num_items // training.batch_size)
-    return training.epochs * each
+    return planned_steps(training, each)
+
+
+def planned_steps(training: TrainingSettings, steps_per_epoch: int) -> int:
+    """The number of steps by the stages, or else by the epochs."""
+    return training.stages[-1] if training.stages else training.epochs * steps_per_epoch
 
 
 def seconds_a_step(

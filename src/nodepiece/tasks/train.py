@@ -34,14 +34,17 @@ def train_experiment(
     log: Callable[[str], None] = lambda sentence: None,
     should_stop: Callable[[], bool] = lambda: False,
     minutes: float | None = None,
+    started: float | None = None,
 ) -> dict[str, Any] | None:
     """Run an experiment; returns its metrics, or None if it was stopped before the end.
 
     Under torchrun all processes call this together; rank 0 writes files and logs.
     `overrides` change an experiment given by name or file, and not a record. `data` is the folder
-    of benchmarks, or the dataset itself. `minutes` is the time for all of it, in place of epochs.
+    of benchmarks, or the dataset itself. `minutes` is the time for all of it, in place of epochs,
+    counted from now, or from `started` by `perf_counter`.
     """
-    budget = None if minutes is None else Budget(minutes, perf_counter())
+    started = perf_counter() if started is None else started
+    budget = None if minutes is None else Budget(minutes, started)
     if isinstance(experiment, Experiment):
         settings, source, overrides = experiment, folder / CONFIG, ()
     else:

@@ -14,7 +14,7 @@ import torch
 
 CONSTANT_SHARE = 0.6  # of the time, before the rate falls
 VALIDATION_SHARE = 0.1  # of the time between two validations
-MAX_OVERTIME = 0.02  # of the time, if steps take longer than before
+MAX_OVERTIME = 0.01  # of the time, if steps take longer than before
 MIN_STAGE = 0.2  # of the time that must be left to begin once more
 STEPS_TO_TIME = 10  # that are timed before the first decision
 STEPS_BETWEEN_LOOKS = 16  # on CUDA, where looking at the clock waits for the device
