@@ -46,7 +46,7 @@ IDENTIFIERS = {
     "Question": "Query",
     "look_again": "refresh",
     "let_happen": "commit",
-    "lay_out": "write_snapshot",
+    "lay_out": "write_base",
     "fold": "compact",
     "folding": "compaction",
     "step_aside": "warmup_step",

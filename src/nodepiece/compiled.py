@@ -63,7 +63,7 @@ def njit(**options: Any) -> Callable[[Any], Any]:
         cache = getattr(dispatcher, "_cache", None)
         files = getattr(cache, "_cache_file", None)
         if type(files) is IndexDataCacheFile:
-            files.__class__ = FilePerSignature  # the same fields, other files
+            files.__class__ = FilePerSignature  # has the same attributes
         return dispatcher
 
     return compiled

@@ -84,7 +84,7 @@ os.register_at_fork(after_in_child=_release_in_child)
 def try_lock(descriptor: int) -> bool:
     """Whether the file is locked now; False if another process holds its lock.
 
-    Where only `is_locked` of other processes is in the way, which is over at once, it waits.
+    `is_locked` of another process holds the lock for an instant; this waits until it is released.
     """
     end = monotonic() + PROBE_SECONDS
     while not _flock(descriptor, fcntl.LOCK_EX):

@@ -200,6 +200,19 @@ def test_the_loss_with_walks_is_that_of_both_scores_together() -> None:
     )
 
 
+def test_edges_are_hidden_by_the_batch_and_by_a_mask() -> None:
+    model = tiny_model(walks=2)
+    batch = BATCH._replace(edges=torch.tensor([0, 8, 3, 5, 8, 8]))
+    settings = TrainingSettings(loss="cross-entropy", hide_targets=True)
+    groups, others = hidden_together(EDGES, 5, pairs=False), torch.tensor([2, 6])
+    mask = torch.ones(8).index_fill_(0, others, 0.0)
+
+    found = one_vs_all_loss(model, batch, settings, hidden=groups, edge_mask=mask)
+
+    nothing = one_vs_all_loss(model, batch, settings, edge_mask=torch.zeros(8))
+    torch.testing.assert_close(found, nothing)  # the batch hides all edges but 2 and 6
+
+
 def test_walks_go_along_visible_edges_only() -> None:
     model = tiny_model(walks=2).double()
     batch = BATCH._replace(sample_weight=WEIGHT.double())

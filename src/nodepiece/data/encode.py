@@ -91,7 +91,7 @@ def first_appearances(triples: IntArray, columns: list[int], num_ids: int) -> Lo
     for start in reversed(range(0, len(triples), STEP)):
         ids = triples[start : start + STEP, columns].ravel()
         position = start * len(columns) + np.arange(len(ids))
-        first[ids[::-1]] = position[::-1]  # the last assignment, of the first appearance, stays
+        first[ids[::-1]] = position[::-1]  # in reverse: the first appearance is written last
     return np.argsort(first)
 
 

@@ -31,7 +31,7 @@ class InductiveDataset:
     training: Dataset
     inference: Dataset
     num_unknown_relations: int  # relations of the inference files that training lacks
-    num_dropped: int  # known facts of the inference graph left out for that; queries: num_unseen
+    num_dropped: int  # known facts left out for such a relation; queries: `Dataset.num_unseen`
 
     def __post_init__(self) -> None:
         known, given = self.training.names.relations, self.inference.names.relations

@@ -30,7 +30,7 @@ class WalkSettings:
     """How far walks go, and what is counted beside them."""
 
     steps: int = 0  # the longest walks; 0: none of any kind, whatever the other settings are
-    plain_steps: int = 0  # of longer walks without preferences beside them; 0: none
+    plain_steps: int = 0  # the longest walks without learned preferences, in addition; 0: none
     counts: bool = True  # also how often a node is an answer, and its degree
     vectors_alone: float = 0.0  # weight of the loss that vectors have without walks, in training
     separate_losses: bool = False  # one for walks and one for vectors, not one for their sum
@@ -53,7 +53,7 @@ class WalkSettings:
         return Walks(dim, self, generator=generator)
 
 
-WALKS_AT_ONCE = 512  # queries: each takes a number for every node, or for every edge
+WALKS_AT_ONCE = 512  # queries; each needs memory for a number a node, or a number an edge
 
 
 class Walks(PathScorer):

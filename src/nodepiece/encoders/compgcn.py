@@ -62,9 +62,10 @@ class CompGCN(nn.Module):
 
 
 class CompGCNLayer(nn.Module):
-    """relu(norm((dropout(direct sum) + dropout(inverse sum) + own) / 3)), and relations W.
+    """relu(norm((dropout(direct sum) + dropout(inverse sum) + own) / 3)) for nodes.
 
-    Own is W (node o loop), where the loop is an additional relation.
+    `own` is W (node o loop), where o is the composition and loop the vector of an additional
+    relation. Relations are multiplied by a matrix.
     """
 
     def __init__(

@@ -131,7 +131,7 @@ where_larger = _where(">")
 
 
 def _overload(function: Callable[[Any, Any], Any], combined: Any) -> None:
-    @overload(function, strict=False)  # the types of arguments are given below only
+    @overload(function, strict=False)  # argument types are checked in the body
     def chosen(one: Any, other: Any) -> Any:
         if isinstance(one, Lanes) and one == other:
             return lambda one, other: combined(one, other)

@@ -1,8 +1,9 @@
-"""Principal neighbourhood aggregation (Corso et al., 2020): statistics at several scales.
+"""Principal neighbourhood aggregation (PNA; Corso et al., 2020): statistics of messages, scaled.
 
-Four statistics at three scales, as in that paper. The code of the NodePiece paper, which uses it
-once (inductive WN18RR v1), has six at five: also the sum, the variance, and scales linear in the
-degree, all of messages already weighted by attention and of the loop too, with 2.5 times the
+As in that paper there are four statistics (mean, deviation, smallest, largest) at three scales. The
+code of the NodePiece paper, which uses PNA in one experiment (inductive WN18RR v1), has six
+statistics (also sum and variance) at five scales (also two that are linear in the degree). It
+computes them of messages weighted by attention, with the loop among them, and has 2.5 times the
 weights.
 """
 

@@ -33,7 +33,7 @@ class EncoderSettings:
     heads: int = 4  # of the Transformer's attention
     dropout: float = 0.1  # inside the encoder, in [0, 1)
     masked: bool = True  # Transformer: leave padding out; False: as published
-    factorized: bool | None = None  # MLP: None: whichever is less work
+    factorized: bool | None = None  # MLP: multiply each piece once; None: if that is less work
 
     def __post_init__(self) -> None:
         if self.kind not in ENCODERS:

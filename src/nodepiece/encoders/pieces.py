@@ -47,7 +47,7 @@ class PieceVectors:
     relations: Tensor  # (num_relations + 1, dim)
 
     def of(self, tokens: Tokens) -> Tensor:
-        """Vectorized hashes: anchors plus their distances, then relations: (batch, k + m, dim)."""
+        """The vectors of pieces, anchors plus distances, then relations: (batch, k + m, dim)."""
         anchors = embedding(tokens.anchors, self.anchors)
         if self.distances is not None and tokens.distances is not None:
             anchors = anchors + embedding(tokens.distances, self.distances)

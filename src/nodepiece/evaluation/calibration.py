@@ -21,7 +21,7 @@ from nodepiece.graph.arrays import FloatArray, LongArray
 INTERCEPT_PENALTY, SLOPE_PENALTY = 0.3, 3.0  # squared, of a group; the data has weight 1 a fact
 FEATURE_PENALTY = 1.0
 NUM_PARTS = 5  # of cross-validation
-MIN_FACTS = 10  # of either kind: fewer say nothing
+MIN_FACTS = 10  # true ones, and false ones, that a calibration needs
 MIN_PROBABILITY = 1e-3  # of isotonic regression, whose steps may be 0 or 1
 
 

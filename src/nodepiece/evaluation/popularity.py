@@ -76,7 +76,7 @@ class Popularity:
 
     def _rank(
         self,
-        relation: IntArray,  # (batch,) as all of them
+        relation: IntArray,  # (batch,), like the next three
         answer: IntArray,
         starts: LongArray,  # of the known answers of each query in `known.answers`
         numbers: LongArray,

@@ -18,7 +18,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 ScoreAll = Callable[[Tensor, Tensor], Tensor]  # two ids a query, (batch,) each -> (batch, all)
 Progress = Callable[[int, int], None]  # queries ranked so far, queries in all
-Comparison = Callable[[slice, Tensor], None]  # which queries, and their scores (batch, all)
+OnScores = Callable[[slice, Tensor], None]  # a slice of the queries, their scores (batch, all)
 
 BYTES_PER_SCORE = 16  # scores, their differences, and as much again inside the scoring function
 BYTES_PER_ANSWER = 64  # a known answer as row, column, position and score
@@ -32,7 +32,7 @@ class LinkRanks:
 
     head: FloatArray  # (num_triples,)
     tail: FloatArray  # (num_triples,)
-    relation: IntArray  # (num_triples,) which each fact is about
+    relation: IntArray  # (num_triples,) of each fact
 
     def __post_init__(self) -> None:
         for name in ("head", "tail", "relation"):
@@ -47,14 +47,14 @@ def rank_links(
     memory_budget: int,
     device: torch.device | str,
     progress: Progress | None = None,
-    look: Comparison | None = None,
+    on_scores: OnScores | None = None,
 ) -> LinkRanks:
     """Rank the tail and the head of every fact among all nodes; `known` is from `known_tails`.
 
     `score_tails` takes heads and relations, (batch,) each, on `device`, and gives (batch,
     num_nodes). A head is ranked as the tail of the inverse relation. Batches are as large as
     `memory_budget` bytes for scores allow, one query at least; the ranks do not depend on it.
-    `look` is called with the scores of every batch of queries: for tails first, then for heads.
+    `on_scores` is called with the scores of every batch of queries: first tails, then heads.
     """
     _check_kind(known, "tails")
     graph = KnowledgeGraph(triples, known.num_nodes, known.num_relations)
@@ -65,7 +65,7 @@ def rank_links(
         memory_budget=memory_budget,
         device=torch.device(device),
         progress=progress,
-        look=look,
+        on_scores=on_scores,
     )
     tail, head = np.split(ranks, 2)
     return LinkRanks(head, tail, graph.triples[:, 1])
@@ -156,7 +156,7 @@ def _rank(
     memory_budget: int,
     device: torch.device,
     progress: Progress | None,
-    look: Comparison | None = None,
+    on_scores: OnScores | None = None,
     by_position: bool = False,  # score by the positions of queries in place of their first ids
 ) -> FloatArray:
     """Rank all queries; indices are moved to the device once, and ranks back at the end."""
@@ -181,8 +181,8 @@ def _rank(
             total = int(num_known[batch].sum())
             row, position = expand_runs(known_start[batch], known_count[batch], total)
             ranks[batch] = filtered_ranks(scores, target[batch], row, answers[position].long())
-            if look is not None:
-                look(batch, scores)
+            if on_scores is not None:
+                on_scores(batch, scores)
             if progress is not None:
                 progress(batch.stop, len(queries))
     result: FloatArray = ranks.cpu().numpy()

@@ -68,7 +68,9 @@ def rank_among_sampled(
         memory_budget=memory_budget,
         device=device,
         progress=progress,
-        look=lambda rows, scores: parts.append(_rank_sampled(scores, answers[rows], drawn[rows])),
+        on_scores=lambda rows, scores: parts.append(
+            _rank_sampled(scores, answers[rows], drawn[rows])
+        ),
     )
     ranks_among_sampled = to_host(parts).T  # (num_draws, num_queries)
     return [_split(ranks, graph.triples[:, 1]) for ranks in ranks_among_sampled], among_all

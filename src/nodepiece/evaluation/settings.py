@@ -12,7 +12,7 @@ UNSEEN_RELATIONS = ("refuse", "drop", "mean")
 class EvaluationSettings:
     """How a model is evaluated."""
 
-    memory_gigabytes: float = 1.0  # for scores at a time; any graph fits, one query at least
+    memory_gigabytes: float = 1.0  # for the scores of a batch; one query is always scored
     candidates: str = "all"  # link prediction: "all" nodes, or "given": the dataset's negatives
     test_facts: int = 0  # facts of a split ranked for the result, the first ones; 0: all
     validation_facts: int = 0  # facts of the validation split ranked while training; 0: all

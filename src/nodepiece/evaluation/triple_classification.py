@@ -15,7 +15,7 @@ NUM_BINS = 15  # of expected calibration error and the reliability diagram, of e
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Facts in bins of probability: what was said, and how often it was true."""
+    """Facts in bins of probability: the mean probability, and the share of true facts."""
 
     count: LongArray  # (num_bins,) facts
     probability: FloatArray  # (num_bins,) mean; NaN: the bin is empty

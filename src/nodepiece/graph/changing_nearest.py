@@ -57,7 +57,7 @@ class NearestTable:
         spare = self.num_nodes // SPARE_SHARE + 1024
         self.nearest = with_capacity(nearest, spare, UNREACHED)
         self.distance = with_capacity(distance, spare, UNREACHED)
-        self._spare: list[Marks] = []  # what no search is using
+        self._spare: list[Marks] = []  # not used by a search now
 
     def add_nodes(self, number: int) -> None:
         """Add nodes without sources, with the next ids."""

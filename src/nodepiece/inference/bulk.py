@@ -42,7 +42,7 @@ class Scoring(Protocol):
 
     @property
     def dataset(self) -> Dataset:
-        """Whose names are understood, and what is known."""
+        """The names of nodes and relations, and the known facts."""
 
     @property
     def candidates(self) -> Candidates:

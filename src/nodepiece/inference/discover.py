@@ -25,8 +25,8 @@ from nodepiece.inference.pair_search import (
 )
 
 QUERIES_AT_ONCE = 256  # where scores are no products of vectors
-FACTS_AT_ONCE = 1 << 21  # that are compared while any fact is among the best so far
-ROUND_FACTS = 10_000  # found at once, at least, where a node may occur in a few facts only
+FACTS_AT_ONCE = 1 << 21  # compared at once until the best list is full
+ROUND_FACTS = 10_000  # smallest number found in a round, where `per_node` leaves out some
 ROUNDING = 1e-4  # of scores that are computed in another order
 
 

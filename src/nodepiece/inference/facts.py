@@ -92,11 +92,11 @@ class FactRun(Run):
         name_of = dataset.names.relation if relation is None else dataset.names.node
         order = best_first(scores, top)
         order = order[np.isfinite(scores[order])]
-        said = self._probabilities(query, order, scores[order])
+        probabilities = self._probabilities(query, order, scores[order])
         return [
             Prediction(name_of(answer), float(scores[answer]), bool(is_known), probability)
             for answer, is_known, probability in zip(
-                order.tolist(), np.isin(order, known), said, strict=True
+                order.tolist(), np.isin(order, known), probabilities, strict=True
             )
         ]
 
@@ -212,7 +212,7 @@ class FactRun(Run):
     @property
     def calibrated(self) -> Calibrated | None:
         """Probabilities of scores; None: the run has no calibration."""
-        from nodepiece.inference.calibration import probabilities  # which uses runs
+        from nodepiece.inference.calibration import probabilities  # imports this file
 
         def calibrated(triples: LongArray, scores: FloatArray, by_relation: bool) -> FloatArray:
             ids = triples.astype(np.int32)
@@ -246,7 +246,7 @@ def fact_run(run: Run) -> FactRun:
 
 
 def raise_unless(skip_unknown: bool, refused: Refused, noun: str) -> None:
-    """Raise an InputError for a query or a fact that was refused, unless unknown names may be."""
+    """Raise an InputError for a refused query or fact; `skip_unknown` accepts unknown names."""
     if not (skip_unknown and refused.is_unknown):
         raise InputError(f"{noun} {refused.number}: {refused.reason}")
 

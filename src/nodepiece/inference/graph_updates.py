@@ -42,7 +42,7 @@ from nodepiece.tokenizer.tokens import TokenTable
 
 UPDATES_FOLDER = "live"
 BATCH_SUFFIX = ".safetensors"
-SNAPSHOT_PREFIX = "base-"
+BASE_PREFIX = "base-"
 COMPACT_AFTER = 100  # batches, or
 COMPACT_SHARE = 4  # when one row in this many has changed
 ATTEMPTS = 20
@@ -53,7 +53,7 @@ class StoredState:
     """A base and the batches after it."""
 
     number: int  # of the last batch
-    snapshot_number: int
+    base_number: int
     facts: IntArray  # (num_facts, 3) of the base
     is_present: NDArray[np.bool_]  # (num_nodes,) of the base
     table: TokenTable  # of the base
@@ -67,13 +67,13 @@ class StoredState:
 
 
 def has_updates(run: Path) -> bool:
-    return (run / UPDATES_FOLDER).is_dir() and bool(_snapshots(run / UPDATES_FOLDER))
+    return (run / UPDATES_FOLDER).is_dir() and bool(_bases(run / UPDATES_FOLDER))
 
 
 def last_number(run: Path) -> int | None:
     """The number of the last batch; None if the graph of the run never changed."""
     return (
-        max(_snapshots(run / UPDATES_FOLDER) + _batches(run / UPDATES_FOLDER))
+        max(_bases(run / UPDATES_FOLDER) + _batches(run / UPDATES_FOLDER))
         if has_updates(run)
         else None
     )
@@ -83,30 +83,30 @@ def open_updates(run: Path, model_hash: str) -> StoredState:
     """The latest state of an updated run. `model_hash`: that of the weights it must belong to."""
     folder = run / UPDATES_FOLDER
     for _ in range(ATTEMPTS):
-        snapshot_number = max(_snapshots(folder), default=0)
+        base_number = max(_bases(folder), default=0)
         try:
-            return _open(folder, snapshot_number, model_hash)
+            return _open(folder, base_number, model_hash)
         except Exception as error:  # a damaged header may raise anything that a parser can
-            if snapshot_number != max(_snapshots(folder), default=0):
+            if base_number != max(_bases(folder), default=0):
                 continue  # it was compacted meanwhile
             if isinstance(error, InputError) and str(folder) in str(error):
                 raise
             raise InputError(
-                f"{_snapshot_folder(folder, snapshot_number)} is damaged ({error}); restore it, "
+                f"{_base_folder(folder, base_number)} is damaged ({error}); restore it, "
                 f"or remove {folder}, and the updates with it"
             ) from error
     raise InputError(f"{folder} changes faster than it can be read; try again later")
 
 
-def write_trained_snapshot(
+def write_trained_base(
     run: Path, graph: KnowledgeGraph, table: TokenTable, vectors: Vectors, model_hash: str
 ) -> None:
     """Write the graph and the vectors of a run as it was trained."""
     is_present = np.ones(graph.num_nodes, np.bool_)
-    write_snapshot(run, 0, graph.triples, is_present, table, vectors, model_hash)
+    write_base(run, 0, graph.triples, is_present, table, vectors, model_hash)
 
 
-def write_snapshot(
+def write_base(
     run: Path,
     number: int,
     facts: IntArray,
@@ -120,18 +120,18 @@ def write_snapshot(
     Earlier bases are removed before their batches, so a reader that misses a batch also finds its
     base gone, and tries again.
     """
-    with atomic_folder(_snapshot_folder(run / UPDATES_FOLDER, number), marker=HEADER) as partial:
+    with atomic_folder(_base_folder(run / UPDATES_FOLDER, number), marker=HEADER) as partial:
         write_vocabulary(table.vocabulary, partial)
         write_tokens(table, partial)
         np.save(partial / "facts.npy", facts)
         np.save(partial / "present.npy", is_present)
         np.save(partial / "vectors.npy", vectors)
         (partial / "live.json").write_text(json.dumps(_header(model_hash)) + "\n")
-    for old in _snapshots(run / UPDATES_FOLDER):
+    for old in _bases(run / UPDATES_FOLDER):
         if old < number:
-            rmtree(_snapshot_folder(run / UPDATES_FOLDER, old), ignore_errors=True)
+            rmtree(_base_folder(run / UPDATES_FOLDER, old), ignore_errors=True)
     for partial in (run / UPDATES_FOLDER).glob(
-        f".{SNAPSHOT_PREFIX}*.partial-*"
+        f".{BASE_PREFIX}*.partial-*"
     ):  # compactions that were killed
         remove_leftovers(partial.with_name(partial.name[1:].partition(".partial-")[0]))
     for old in _batches(run / UPDATES_FOLDER):
@@ -157,7 +157,8 @@ def write_lock(run: Path) -> Iterator[None]:
     with kept(descriptor):
         if not try_lock(descriptor):
             raise InputError(f"another update of {run} is under way; try again when it is done")
-        if has_writer(run):  # training checks for the lock above once it holds its own
+        # Training takes its own lock first and then checks for this one: one of both is refused.
+        if has_writer(run):
             raise InputError(
                 f"{run} is being trained, and an update might be lost; try again when that is done"
             )
@@ -168,16 +169,16 @@ def _header(model_hash: str) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, "model_sha256": model_hash}
 
 
-def _snapshot_folder(folder: Path, number: int) -> Path:
-    return folder / f"{SNAPSHOT_PREFIX}{number:06}"
+def _base_folder(folder: Path, number: int) -> Path:
+    return folder / f"{BASE_PREFIX}{number:06}"
 
 
 def _batch_file(folder: Path, number: int) -> Path:
     return folder / f"{number:06}{BATCH_SUFFIX}"
 
 
-def _snapshots(folder: Path) -> list[int]:
-    names = (path.name.removeprefix(SNAPSHOT_PREFIX) for path in folder.glob(f"{SNAPSHOT_PREFIX}*"))
+def _bases(folder: Path) -> list[int]:
+    names = (path.name.removeprefix(BASE_PREFIX) for path in folder.glob(f"{BASE_PREFIX}*"))
     return sorted(int(name) for name in names if name.isdigit())
 
 
@@ -186,8 +187,8 @@ def _batches(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def _open(folder: Path, snapshot_number: int, model_hash: str) -> StoredState:
-    base = _snapshot_folder(folder, snapshot_number)
+def _open(folder: Path, base_number: int, model_hash: str) -> StoredState:
+    base = _base_folder(folder, base_number)
     header = json.loads((base / "live.json").read_text())
     check_version(base, int(header["format_version"]))
     if header["model_sha256"] != model_hash:
@@ -200,10 +201,10 @@ def _open(folder: Path, snapshot_number: int, model_hash: str) -> StoredState:
     is_present = np.load(base / "present.npy")
     vectors = np.load(base / "vectors.npy", mmap_mode="r")
     check_base(facts, is_present, vectors, table)
-    last, num_nodes = snapshot_number, table.num_nodes
+    last, num_nodes = base_number, table.num_nodes
     batches = []
     for number in _batches(folder):
-        if number <= snapshot_number:
+        if number <= base_number:
             continue
         if number != last + 1:
             raise InputError(f"{folder} lacks batch {last + 1}; restore it, or remove later ones")
@@ -215,4 +216,4 @@ def _open(folder: Path, snapshot_number: int, model_hash: str) -> StoredState:
             raise InputError(f"{path} is damaged ({error}); restore it from a copy") from error
         batches.append(batch)
         last = number
-    return StoredState(last, snapshot_number, facts, is_present, table, vectors, tuple(batches))
+    return StoredState(last, base_number, facts, is_present, table, vectors, tuple(batches))

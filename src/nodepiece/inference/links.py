@@ -135,7 +135,7 @@ class LinkRun(FactRun):
         if table.patched.base is not base.patched.base:
             return table  # all vectors are different with assumed facts
         stored = base.updates
-        number = "trained" if stored is None else f"{stored.state.snapshot_number:06}"
+        number = "trained" if stored is None else f"{stored.state.base_number:06}"
         key = f"{self.opened.files.model_hash[:16]}-{number}"
         return replace(table, place=IndexPlace(self.folder, key))
 
@@ -169,9 +169,11 @@ class LinkRun(FactRun):
                 base = snapshot.base
                 assumed = base.with_facts(snapshot.facts + named)
                 assumed = assumed or base.with_separate_graph().with_facts(snapshot.facts + named)
-            else:  # an update may take the graph before it can be read: use the next snapshot
+            else:
+                # None: an update changes the graph of this snapshot, and a new snapshot follows;
+                # if none does, as this run is a copy, the snapshot loads a graph of its own.
                 assumed = snapshot.with_facts(named)
-                if assumed is None and self.snapshot is snapshot:  # a copy has no next one
+                if assumed is None and self.snapshot is snapshot:
                     assumed = snapshot.with_separate_graph().with_facts(named)
         other = copy(self)
         other._snapshot = assumed

@@ -1,7 +1,7 @@
-"""What a node has that says how well a model knows it: facts, and anchors nearby.
+"""Features of nodes for calibration: the number of facts, and the distance to an anchor.
 
-A node that arrived after training mostly has few facts, so its answers are calibrated like those of
-trained nodes with as few.
+A model knows less of a node with few facts. A node that arrived after training mostly has few, so
+its answers are calibrated like those of trained nodes with as few.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def node_features(snapshot: Scoring, nodes: LongArray) -> FloatArray:
 def anchor_hops(snapshot: Scoring, nodes: LongArray) -> FloatArray:
     """Hops to the nearest anchor, MAX_HOPS at most; 0 for all in a model without anchors.
 
-    Of facts that are only assumed, new nodes count, and not what they change for others.
+    Assumed facts count for new nodes only; the hops of other nodes are those without them.
     """
     if isinstance(snapshot, HypotheticalSnapshot):
         return assumed_hops(snapshot, nodes)

@@ -45,8 +45,8 @@ class Prediction:
     probability: float | None = None  # that the fact is true; None: the run is not calibrated
 
     def to_json(self) -> dict[str, object]:
-        said = {} if self.probability is None else {"probability": self.probability}
-        return {"name": self.name, "score": self.score, **said, "known": self.is_known}
+        calibrated = {} if self.probability is None else {"probability": self.probability}
+        return {"name": self.name, "score": self.score, **calibrated, "known": self.is_known}
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +133,11 @@ class Run:
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Another handle too: what is behind it does not change."""
+        """Another handle on the opened run: snapshots are immutable, so they are not copied."""
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from nodepiece.inference.run import reopen  # which opens runs of all kinds
+        from nodepiece.inference.run import reopen  # imports this file
 
         return reopen, (self.address,)
 

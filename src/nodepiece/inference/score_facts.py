@@ -100,7 +100,7 @@ def score_facts(snapshot: Scoring, triples: LongArray, memory_budget: int) -> Sc
         known,
         memory_budget=memory_budget,
         device=snapshot.device,
-        look=keep_scores,
+        on_scores=keep_scores,
     )
     of_tails, of_heads = np.split(scores, 2)
     return ScoredFacts(

@@ -14,9 +14,9 @@ from nodepiece.inference.graph_update import StoredBatch, VectorRows, Vectors
 from nodepiece.inference.graph_updates import (
     commit_batch,
     last_number,
+    write_base,
     write_lock,
-    write_snapshot,
-    write_trained_snapshot,
+    write_trained_base,
 )
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
@@ -82,7 +82,7 @@ def keep_vectors(run: Run) -> int:
     with exclusive_update(run):
         if run.updates is not None:  # an update has stored them
             return 0
-        write_first_snapshot(run)
+        write_first_base(run)
     return run.dataset.num_nodes
 
 
@@ -116,9 +116,13 @@ def exclusive_update(run: LinkRun) -> Iterator[None]:
 
 
 def commit(run: LinkRun, plan: Change) -> StoredBatch:
-    """Apply a planned change in memory, then on disk; if either fails, neither is changed."""
+    """Apply a planned change to the graph in memory, and commit it as a batch on disk.
+
+    After an error the run has the state on disk again: without the batch, unless the error came
+    after its commit.
+    """
     if run.updates is None:
-        write_first_snapshot(run)
+        write_first_base(run)
     slot = run.snapshot.slot
     with slot.changing():
         try:
@@ -135,10 +139,10 @@ def commit(run: LinkRun, plan: Change) -> StoredBatch:
     return batch
 
 
-def write_first_snapshot(run: LinkRun) -> None:
+def write_first_base(run: LinkRun) -> None:
     """Write the graph and all vectors of a run, as it was trained, to the run folder."""
     opened = run.opened
-    write_trained_snapshot(
+    write_trained_base(
         run.folder, run.task.graph, opened.table, all_vectors(run), opened.files.model_hash
     )
     run.snapshot = run.snapshot_on_disk(run.snapshot.slot)
@@ -158,12 +162,12 @@ def apply_change(snapshot: Snapshot, plan: Change) -> StoredBatch:
 
 
 def compact(run: LinkRun, number: int) -> None:
-    """Merge all batches into a new snapshot."""
+    """Merge all batches into a new base."""
     snapshot, model_hash = run.snapshot, run.opened.files.model_hash
     facts, present = snapshot.dataset.train.triples, snapshot.is_present
     with snapshot.slot.reading():
         table = snapshot.graph.table()
-    write_snapshot(run.folder, number, facts, present, table, all_vectors(run), model_hash)
+    write_base(run.folder, number, facts, present, table, all_vectors(run), model_hash)
     run.snapshot = run.snapshot_on_disk(snapshot.slot)
 
 

@@ -44,7 +44,7 @@ class InductiveEvaluator:
 
     @property
     def memory_budget(self) -> int:
-        """Bytes for scores; walks need as much for an edge as a score for a node."""
+        """Bytes for scores of nodes; the rest is for walks, with as much for an edge as a score."""
         graph = self.dataset.train
         share = graph.num_nodes / (graph.num_nodes + 2 * graph.num_triples)
         return int(share * self.settings.memory_budget)

@@ -171,7 +171,7 @@ def with_validation(experiment: Experiment, dataset: Dataset) -> Dataset:
 
 def check_validation(experiment: Experiment, dataset: Dataset) -> None:
     if experiment.training.validate_every and not len(dataset.valid):
-        others = ", and to hold some out would lose nodes" if dataset.num_held_out else ""
+        others = ", and none can be held out without losing nodes" if dataset.num_held_out else ""
         raise InputError(
             f"dataset {dataset.name} has no validation facts{others}; add some, or set "
             "training.validate_every = 0 to train without (and training.patience = 0)"
@@ -179,7 +179,7 @@ def check_validation(experiment: Experiment, dataset: Dataset) -> None:
 
 
 def check_hiding(experiment: Experiment) -> None:
-    """Refuse `hide_targets` where nothing follows edges, and its absence where paths do."""
+    """Refuse `hide_targets` without graph layers and paths, and paths without `hide_targets`."""
     training = experiment.training
     has_paths = any(is_on(settings) for settings in experiment.scorers)
     if training.hide_targets and not (has_paths or experiment.graph.layers):

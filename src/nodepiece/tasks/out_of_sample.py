@@ -159,11 +159,11 @@ class OutOfSample:
             edge_mask=model.edge_mask,
         )
         if mask_share:
-            trainer.batches = self.chosen
+            trainer.batches = self.hidden_batches
         return trainer
 
     @cached_property
-    def chosen(self) -> ChosenBatches[Any]:
+    def hidden_batches(self) -> ChosenBatches[Any]:
         """Batches of the facts that are hidden from the tokens of an epoch, and predicted."""
         training, sampled = self.experiment.training, self.experiment.sampled
         one_vs_all = self.experiment.one_vs_all
@@ -202,7 +202,7 @@ class OutOfSample:
         columns = (fresh.anchors, fresh.distances, fresh.relations)
         rows = (torch.tensor(column, device=device) for column in columns)
         model.nodes.use_training_rows(*rows)
-        self.chosen.choose(torch.tensor(with_inverses(hidden)).to(device))
+        self.hidden_batches.choose(torch.tensor(with_inverses(hidden)).to(device))
         if model.edge_mask is not None:
             is_visible = np.ones((2, graph.num_triples), np.float32)  # facts, inverses
             is_visible[:, order[:num_hidden]] = 0

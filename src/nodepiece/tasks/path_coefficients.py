@@ -77,7 +77,7 @@ def try_coefficients(
 
 
 def check_choice(experiment: Experiment, dataset: str, num_validation_facts: int) -> None:
-    """Refuse what would only be found out when training is done."""
+    """Refuse, before training, a choice of coefficients without validation facts."""
     for settings in experiment.scorers:
         if is_on(settings) and settings.choose_coefficient and not num_validation_facts:
             name = settings.name

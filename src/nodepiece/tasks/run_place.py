@@ -28,7 +28,8 @@ from nodepiece.tasks.run_folder import CHECKPOINT, CONFIG, LIVE_LOCK, MODEL, PEN
 def writing_run(folder: Path) -> Iterator[None]:
     """Hold the lock of a run folder; refused while another process trains or updates the run."""
     with sole_writer(folder):
-        if is_locked(folder / LIVE_LOCK):  # an update checks the lock above after it has its own
+        # An update takes its own lock first and then checks for ours: one of both is refused.
+        if is_locked(folder / LIVE_LOCK):
             raise InputError(f"an update of {folder} is under way; try again when it is done")
         remove_remains(folder)
         try:

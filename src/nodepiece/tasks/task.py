@@ -95,7 +95,7 @@ class Task(Protocol[Model]):
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """A task, and all that is said of it elsewhere: an entry of `tasks/registry.py`."""
+    """A task and what other parts need to know of it: an entry of `tasks/registry.py`."""
 
     name: str  # as an experiment calls it
     description: str  # half a sentence

@@ -1,4 +1,4 @@
-"""Settings that a task would ignore, or could not compute: refused before anything is trained."""
+"""Refuses settings that a task does not read, and metrics that it does not compute."""
 
 from collections.abc import Collection
 

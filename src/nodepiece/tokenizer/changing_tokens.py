@@ -25,7 +25,7 @@ from nodepiece.tokenizer.tokens import (
 )
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
-LARGE, LARGE_SHARE = 50_000, 0.02  # a batch of more facts, and of a larger share of them
+LARGE, LARGE_SHARE = 50_000, 0.02  # a batch is large with more facts and a larger share of all
 NO_FACTS: IntArray = np.empty((0, 3), np.int32)
 
 

@@ -39,7 +39,7 @@ class Salts:
 
 @dataclass(frozen=True, eq=False)
 class TokenTable:
-    """The hash of every node: k anchors, nearest first, their distances, and m relations."""
+    """The tokens of every node: k anchors, nearest first, their distances, and m relations."""
 
     vocabulary: Vocabulary
     anchors: IntArray  # (num_nodes, k) token ids
@@ -84,7 +84,7 @@ class TokenTable:
         return self.relations.shape[1]
 
     def pieces(self, node: int) -> list[str]:
-        """The hash of one node in words: anchors as "name@distance", then relations."""
+        """The pieces of a node by name: anchors as "name@distance", then relations."""
         name = self.vocabulary.token_name
         anchors = [
             name(token) if distance == NO_DISTANCE else f"{name(token)}@{distance}"

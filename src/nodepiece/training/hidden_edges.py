@@ -7,10 +7,10 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class HiddenEdges:
-    """Groups of edges that are hidden together: a fact with its inverse, or all of two nodes."""
+class HidingGroups:
+    """All edges in groups that are hidden together: a fact and its inverse, or all of two nodes."""
 
-    group: Tensor  # (num_edges,) int64
+    group: Tensor  # (num_edges,) int64, of every edge
     num_groups: int
 
     def mask_without(self, edges: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ class HiddenEdges:
         return visible.index_select(0, self.group)
 
 
-def hidden_together(edges: Tensor, num_nodes: int, *, pairs: bool) -> HiddenEdges:
+def hidden_together(edges: Tensor, num_nodes: int, *, pairs: bool) -> HidingGroups:
     """The groups of edges (num_edges, 3): facts, and then their inverses in the same order.
 
     pairs: all edges between two nodes are one group, in either direction.
@@ -33,8 +33,8 @@ def hidden_together(edges: Tensor, num_nodes: int, *, pairs: bool) -> HiddenEdge
     num_facts = len(edges) // 2
     if not pairs:
         ids = torch.arange(num_facts, device=edges.device)
-        return HiddenEdges(torch.cat([ids, ids]), num_facts)
+        return HidingGroups(torch.cat([ids, ids]), num_facts)
     head, tail = edges[:, 0].long(), edges[:, 2].long()
     low, high = torch.minimum(head, tail), torch.maximum(head, tail)
     found, group = torch.unique(low * num_nodes + high, return_inverse=True)
-    return HiddenEdges(group, len(found))
+    return HidingGroups(group, len(found))

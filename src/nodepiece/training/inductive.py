@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
 from nodepiece.encoders.graph_view import GraphView
 from nodepiece.training.batches import FactBatch, QueryBatch
-from nodepiece.training.hidden_edges import HiddenEdges
+from nodepiece.training.hidden_edges import HidingGroups
 from nodepiece.training.links import fact_batches, hidden_edges, query_batches
 from nodepiece.training.losses import LOSSES_OF_ALL_ANSWERS, ONE_VS_ALL_LOSSES
 from nodepiece.training.objectives import loss_with_paths, sampled_negatives_loss
@@ -72,7 +72,7 @@ def loss_of_targets(
     training: TrainingSettings,
     one_vs_all: OneVsAllSettings,
     sampled: SampledSettings,
-    hidden: HiddenEdges | None,
+    hidden: HidingGroups | None,
     generator: torch.Generator,
 ) -> Tensor:
     """The loss of a batch of facts or queries; all nodes are encoded in every step."""

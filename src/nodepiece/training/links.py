@@ -16,7 +16,7 @@ from nodepiece.training.batches import (
     subsampling_weights,
 )
 from nodepiece.training.distribution import current_processes
-from nodepiece.training.hidden_edges import HiddenEdges, hidden_together
+from nodepiece.training.hidden_edges import HidingGroups, hidden_together
 from nodepiece.training.losses import SAMPLED_SOFTMAX
 from nodepiece.training.objectives import one_vs_all_loss, sampled_negatives_loss
 from nodepiece.training.sampled_softmax import sampled_softmax_loss, tail_frequencies
@@ -101,7 +101,7 @@ def query_batches(
 
 def hidden_edges(
     edges: Tensor, num_nodes: int, training: TrainingSettings, settings: OneVsAllSettings
-) -> HiddenEdges | None:
+) -> HidingGroups | None:
     """What the targets of a batch hide; None without `training.hide_targets`."""
     if not training.hide_targets:
         return None

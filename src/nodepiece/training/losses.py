@@ -213,7 +213,7 @@ ONE_VS_ALL_LOSSES: dict[str, OneVsAllLoss] = {
     "cross-entropy": cross_entropy_all,
     "filtered-cross-entropy": filtered_cross_entropy,
 }
-LOSSES_OF_ALL_ANSWERS = ("filtered-cross-entropy",)  # which single facts are not enough for
+LOSSES_OF_ALL_ANSWERS = ("filtered-cross-entropy",)  # these need all answers of a query
 SAMPLED_SOFTMAX = "sampled-softmax"  # of `training/sampled_softmax.py`, which takes all it needs
 SAMPLED_LOSSES: dict[str, SampledLoss] = {
     "self-adversarial": self_adversarial,

@@ -13,7 +13,7 @@ from nodepiece.decoders.path_scorers import PathScorer
 from nodepiece.decoders.triple_scores import Decoder
 from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
-from nodepiece.training.hidden_edges import HiddenEdges
+from nodepiece.training.hidden_edges import HidingGroups
 from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 
@@ -38,12 +38,13 @@ def one_vs_all_loss(
     training: TrainingSettings,
     settings: OneVsAllSettings = OneVsAllSettings(),
     *,
-    hidden: HiddenEdges | None = None,  # the targets of the batch are hidden by these groups
-    edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from paths and graph layers
+    hidden: HidingGroups | None = None,  # what the targets of the batch hide
+    edge_mask: Tensor | None = None,  # (num_edges,) 0: also hidden from paths and graph layers
 ) -> Tensor:
     """The loss of every query against every node; node vectors are computed once for the step."""
     if hidden is not None:
-        edge_mask = hidden.mask_without(cast(Tensor, batch.edges))
+        visible = hidden.mask_without(cast(Tensor, batch.edges))
+        edge_mask = visible if edge_mask is None else visible * edge_mask
     vectors = model.node_vectors(edge_mask)
     vector_scores = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
     path_scores = model.scorers.all_scores(
@@ -73,9 +74,9 @@ def loss_with_paths(
 ) -> Tensor:
     """The loss of vectors and path scorers against all nodes.
 
-    It is the loss of the sum of all scores, without scorers that have a separate loss, and with
-    the loss of the vectors alone as often as scorers demand. For answers and sample_weight see
-    `OneVsAllLoss`.
+    It is the loss of the sum of the scores of vectors and of scorers without `separate_losses`,
+    plus a loss for each scorer with `separate_losses`, plus for each other scorer the loss of the
+    vectors alone times its `vectors_alone`. For answers and sample_weight see `OneVsAllLoss`.
     """
     total, separate = vector_scores, list[Tensor]()
     for scorer, scores in path_scores:

@@ -28,7 +28,8 @@ class TrainingSettings:
     precision: str = "float32"  # of products: "float32", "tf32" or "bfloat16" (mixed)
     shuffle_anchors: bool = False  # a new order of equidistant anchors each epoch; needs distances
     resample_relations: bool = False  # a new sample of each node's relations each epoch
-    hide_targets: bool = False  # a batch's facts are hidden from messages, paths; inductive: pieces
+    # graph layers and paths do not use the facts of the batch; inductive: nor do pieces
+    hide_targets: bool = False
     # steps at which the rate begins to fall and is 0, in turns; (): epochs and schedule decide
     stages: tuple[int, ...] = ()
     validate_steps: int = 0  # with stages, in place of validate_every: steps; 0: never
@@ -76,12 +77,14 @@ class TrainingSettings:
 class OneVsAllSettings:
     """Training against all nodes: for the losses (filtered-, binary-) cross-entropy."""
 
-    smoothing: float = 0.0  # share of certainty spread over other nodes, in [0, 1); not if filtered
+    # share of the label that is spread over the other nodes, in [0, 1); not if filtered
+    smoothing: float = 0.0
     relation_weight: float = 0.0  # weight of also predicting the relation of each fact
     regularization: float = 0.0  # weight of the N3 norm of the facts' vectors
     target_share: float = 1.0  # of a query's answers: trained in an epoch, others stay visible
     most_targets: int = 0  # answers of a query that are trained in an epoch; 0: no limit
-    query_balance: float = 0.0  # a target weighs (targets of its query) ** -this; 1: queries alike
+    # weight of a target: (targets of its query) ** -this; 0: all targets, 1: all queries are equal
+    query_balance: float = 0.0
     hide_pairs: bool = False  # with hide_targets: hidden are all edges between head and target
     steps_per_epoch: int = 0  # of queries drawn at random; 0: an epoch has every query once
 

@@ -115,7 +115,7 @@ class Trainer(Generic[Batch]):
                 if self.steps_done < total and should_stop():
                     return None
         self.steps_done = 0
-        self._synchronize()
+        self._average_loss_and_share_buffers()
         mean_loss = float(self.loss_sum) / total
         if not math.isfinite(mean_loss) or not self.has_finite_weights():
             raise InputError(
@@ -148,7 +148,7 @@ class Trainer(Generic[Batch]):
         """Discard the captured step, as its tensors changed; the next steps capture it again."""
         self.captured, self.num_warmup_steps = [], 0
 
-    def _synchronize(self) -> None:
+    def _average_loss_and_share_buffers(self) -> None:
         """Average the loss over the processes, and broadcast the buffers of the model."""
         self.processes.average([self.loss_sum])
         trained = dict(self.model.named_parameters())
@@ -207,10 +207,10 @@ class Trainer(Generic[Batch]):
     def _capture(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
         """A CUDA graph that does `work` when it is replayed.
 
-        PyTorch writes the seed and offset of the generator to the device: at the capture on the
-        capturing stream, and before each replay on the current stream. The streams are ordered, as
-        the offset of the capture, 0, could otherwise arrive after that of a replay, and did while
-        other processes used the GPU.
+        PyTorch writes the seed and offset of the generator to the device: for the capture on the
+        capturing stream, and before each replay on the current stream. The streams are ordered so
+        that the offset of the capture, 0, does not overwrite that of a replay. Without this order
+        it did, while other processes used the GPU.
         """
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
