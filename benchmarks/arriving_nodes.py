@@ -105,10 +105,12 @@ def main() -> None:
     true = directed_facts(run, asked, late)
     facts = np.concatenate([true, false_facts(run, true, rng=rng)])
     is_true = np.arange(len(facts)) < len(true)
-    scores = tail_scores(run.snapshot, facts)
+    snapshot, num_trained = run.snapshot, run.num_trained
+    scores = tail_scores(snapshot, facts)
 
     def found(chosen: RunCalibration) -> dict[str, float]:
-        return probability_scores(chosen.probabilities(run, facts, scores), is_true)
+        likely = chosen.probabilities(snapshot, facts, scores, num_trained=num_trained)
+        return probability_scores(likely, is_true)
 
     result = {
         "given": len(given),

@@ -172,7 +172,7 @@ def test_the_graph_is_the_current_one(run: FactRun, tmp_path: Path) -> None:
 
 
 def with_probabilities(
-    run: Any, triples: Any, scores: Any, *, by_relation: bool = True
+    run: Any, triples: Any, scores: Any, *, snapshot: Any = None, by_relation: bool = True
 ) -> np.ndarray[Any, Any]:
     """Relation 1 is likelier than relation 0 at any score."""
     return np.asarray(triples[:, 1] / 2 + 0.5 / (1 + np.exp(-scores)))

@@ -7,7 +7,9 @@ import json
 import logging
 import shutil
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ import torch
 import nodepiece
 from nodepiece.data.verified_negatives import verified_negatives
 from nodepiece.errors import InputError
-from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
+from nodepiece.inference import calibration
+from nodepiece.inference.bulk import Scoring
 from nodepiece.inference.calibration import (
     FILE,
     calibrate_run,
@@ -108,6 +112,42 @@ def test_one_query_has_the_probabilities_of_many(
     said = [answer.probability for answer in answers]
     assert said == pytest.approx(table["probability"].to_pylist(), abs=1e-6)
     assert answers[0].to_json()["probability"] == said[0]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda run: run.predict(head="person 3", relation="friend of"),
+        lambda run: run.predict_many([("person 3", "friend of", "?")]),
+        lambda run: run.score(TEST[:1]),
+        lambda run: run.discover(top=3),
+    ],
+    ids=["predict", "predict_many", "score", "discover"],
+)
+def test_scores_and_probabilities_are_of_one_state_when_an_update_comes_between(
+    calibrated: FactRun, ask: Callable[[FactRun], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copy(calibrated)
+    before, fact = run.snapshot, ("stranger", "friend of", "person 3")
+    after = fact_run(run.with_facts([fact])).snapshot
+    used: list[Scoring] = []
+
+    def after_an_update(run: Run, triples: IntArray, *rest: Any, **options: Any) -> Any:
+        if len(triples):
+            monkeypatch.setattr(run, "_snapshot", after)
+        return probabilities(run, triples, *rest, **options)
+
+    def features(snapshot: Scoring, nodes: LongArray) -> FloatArray:
+        if len(nodes):
+            used.append(snapshot)
+        return node_features(snapshot, nodes)
+
+    monkeypatch.setattr(calibration, "probabilities", after_an_update)
+    monkeypatch.setattr(calibration, "node_features", features)
+    ask(run)
+
+    assert run.snapshot is after
+    assert set(used) == {before}
 
 
 def test_scored_facts_have_probabilities(calibrated: FactRun) -> None:

@@ -33,8 +33,11 @@ from nodepiece.inference.queries import (
 ROWS_AT_ONCE = 1 << 20  # answers in memory, of one query at least
 
 OnRefused = Callable[[Refused], None]
-Calibrated = Callable[[LongArray, FloatArray, bool], FloatArray]
-"""Probabilities of scored triples; the last argument: with a calibration for each relation."""
+Calibrated = Callable[["Scoring", LongArray, FloatArray, bool], FloatArray]
+"""Probabilities of triples from their scores, which are those of the same snapshot.
+
+The last argument: with a calibration for each relation.
+"""
 
 
 class Scoring(Protocol):
@@ -143,7 +146,7 @@ def answer(snapshot: Scoring, queries: QueryIds, settings: AnswerSettings) -> pa
     found_columns = as_columns(snapshot.dataset.names, queries, row, candidate)
     found_columns |= {"score": pa.array(score), "rank": pa.array(place)}
     if settings.calibrated is not None:
-        probability = probability_of(queries, row, candidate, score, settings.calibrated)
+        probability = probability_of(snapshot, queries, row, candidate, score, settings.calibrated)
         found_columns["probability"] = pa.array(probability)
     if settings.include_known:
         found_columns["known"] = pa.array(is_known)
@@ -151,6 +154,7 @@ def answer(snapshot: Scoring, queries: QueryIds, settings: AnswerSettings) -> pa
 
 
 def probability_of(
+    snapshot: Scoring,
     queries: QueryIds,
     row: LongArray,
     answers: IntArray,
@@ -164,7 +168,8 @@ def probability_of(
     triples[is_relation] = triples[is_relation][:, [0, 2, 1]]
     result = np.empty(len(row))
     for chosen, by_relation in ((is_relation, False), (~is_relation, True)):
-        result[chosen] = calibrated(triples[chosen], scores[chosen].astype(float), by_relation)
+        given = scores[chosen].astype(float)
+        result[chosen] = calibrated(snapshot, triples[chosen], given, by_relation)
     return result
 
 

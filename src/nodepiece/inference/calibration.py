@@ -21,6 +21,7 @@ from nodepiece.files import write_json
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.names import Names
 from nodepiece.inference.arriving_nodes import score_arrivals
+from nodepiece.inference.bulk import Scoring
 from nodepiece.inference.facts import FactRun, fact_run
 from nodepiece.inference.labelled_facts import (
     Given,
@@ -107,16 +108,21 @@ class RunCalibration:
         )
 
     def probabilities(
-        self, run: FactRun, triples: IntArray, scores: FloatArray, *, by_relation: bool = True
+        self,
+        snapshot: Scoring,
+        triples: IntArray,
+        scores: FloatArray,
+        *,
+        num_trained: int,  # nodes with larger ids arrived after training
+        by_relation: bool = True,
     ) -> FloatArray:
-        """As the function of this name, by this calibration."""
-        snapshot = run.snapshot
+        """The probability that each fact is true: (num_facts,); see the function of this name."""
         features = node_features(snapshot, triples[:, 0].astype(np.int64))
         groups = np.full(len(triples), -1)
         if by_relation:
             groups = self._groups(snapshot.dataset.names)[triples[:, 1]]
             result = self.of_nodes.probabilities(scores, groups, features)
-            is_new = triples[:, 0] >= run.num_trained
+            is_new = triples[:, 0] >= num_trained
             if self.of_new_nodes is not None and is_new.any():
                 result[is_new] = self.of_new_nodes.probabilities(
                     scores[is_new], groups[is_new], features[is_new]
@@ -133,11 +139,16 @@ class RunCalibration:
 
 
 def probabilities(
-    run: Run, triples: IntArray, scores: FloatArray, *, by_relation: bool = True
+    run: Run,
+    triples: IntArray,
+    scores: FloatArray,
+    *,
+    snapshot: Scoring | None = None,  # that the scores are from; None: the current one
+    by_relation: bool = True,
 ) -> FloatArray | None:
     """The probability that each fact is true, (num_facts,); None: the run has no calibration.
 
-    triples: (num_facts, 3) ids of the current graph, in the direction in which they were scored:
+    triples: (num_facts, 3) ids of the snapshot, in the direction in which they were scored:
     `scores[i]` is that of the tail `triples[i, 2]` in the query (head, relation, ?), and a relation
     from num_relations on is an inverse. Within a query a higher score never gets a lower
     probability. `by_relation=False` uses one calibration for all relations, so that this holds for
@@ -146,7 +157,13 @@ def probabilities(
     found = stored_calibration(run)
     if found is None or not isinstance(run, FactRun):
         return None
-    return found.probabilities(run, triples, scores, by_relation=by_relation)
+    return found.probabilities(
+        run.snapshot if snapshot is None else snapshot,
+        triples,
+        scores,
+        num_trained=run.num_trained,
+        by_relation=by_relation,
+    )
 
 
 def stored_calibration(run: Run) -> RunCalibration | None:

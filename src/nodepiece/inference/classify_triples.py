@@ -75,8 +75,11 @@ def classify_triples(
     stored = stored_calibration(run)
     calibration = stored if stored is not None else fit(chosen, valid, rng=rng)
     wanted = labelled_facts(chosen, split, facts=facts, negatives=negatives, data=data, rng=rng)
-    scores = tail_scores(chosen.snapshot, wanted.triples)
-    found = calibration.probabilities(chosen, wanted.triples, scores)
+    snapshot = chosen.snapshot
+    scores = tail_scores(snapshot, wanted.triples)
+    found = calibration.probabilities(
+        snapshot, wanted.triples, scores, num_trained=chosen.num_trained
+    )
     accepted = by_thresholds(chosen, valid, wanted, scores)
     report = Report(
         probability_scores(found, wanted.is_true),

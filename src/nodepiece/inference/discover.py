@@ -113,7 +113,7 @@ def discover_facts(
     columns: dict[str, FloatArray] = {}
     order = np.argsort(-scores, kind="stable")
     if settings.calibrated is not None:
-        probability = settings.calibrated(triples, scores, True)
+        probability = settings.calibrated(snapshot, triples, scores, True)
         order = np.lexsort((-scores, -probability))
         order = order[probability[order] >= settings.min_probability]
         columns["probability"] = probability

@@ -92,7 +92,7 @@ class FactRun(Run):
         name_of = dataset.names.relation if relation is None else dataset.names.node
         order = best_first(scores, top)
         order = order[np.isfinite(scores[order])]
-        probabilities = self._probabilities(query, order, scores[order])
+        probabilities = self._probabilities(snapshot, query, order, scores[order])
         return [
             Prediction(name_of(answer), float(scores[answer]), bool(is_known), probability)
             for answer, is_known, probability in zip(
@@ -101,7 +101,7 @@ class FactRun(Run):
         ]
 
     def _probabilities(
-        self, query: Query, answers: IntArray, scores: FloatArray
+        self, snapshot: Scoring, query: Query, answers: IntArray, scores: FloatArray
     ) -> Sequence[float | None]:
         """The probability of each answer to a query; None if the run is not calibrated."""
         calibrated = self.calibrated
@@ -111,7 +111,8 @@ class FactRun(Run):
         triples[:, 0] = query.first
         given, asked = (2, 1) if query.is_relation_query else (1, 2)
         triples[:, given], triples[:, asked] = query.second, answers
-        found: list[float] = calibrated(triples, scores, not query.is_relation_query).tolist()
+        by_relation = not query.is_relation_query
+        found: list[float] = calibrated(snapshot, triples, scores, by_relation).tolist()
         return found
 
     def predict_many(
@@ -214,9 +215,11 @@ class FactRun(Run):
         """Probabilities of scores; None: the run has no calibration."""
         from nodepiece.inference.calibration import probabilities  # imports this file
 
-        def calibrated(triples: LongArray, scores: FloatArray, by_relation: bool) -> FloatArray:
+        def calibrated(
+            snapshot: Scoring, triples: LongArray, scores: FloatArray, by_relation: bool
+        ) -> FloatArray:
             ids = triples.astype(np.int32)
-            found = probabilities(self, ids, scores, by_relation=by_relation)
+            found = probabilities(self, ids, scores, snapshot=snapshot, by_relation=by_relation)
             return np.full(len(scores), np.nan) if found is None else found
 
         nothing = np.empty((0, 3), np.int32), np.empty(0)

@@ -127,6 +127,7 @@ def as_table(
         "known": pa.array(found.is_known),
     }
     if calibrated is not None:
-        columns["probability"] = pa.array(calibrated(triples, found.score.astype(float), True))
+        scores = found.score.astype(float)
+        columns["probability"] = pa.array(calibrated(snapshot, triples, scores, True))
     schema = score_schema(calibrated)
     return pa.table([columns[name] for name in schema.names], schema=schema)
