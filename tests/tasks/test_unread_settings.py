@@ -162,6 +162,22 @@ def test_a_setting_of_the_other_kind_of_loss_is_refused(
         check("link-prediction", training=chosen, **changes)
 
 
+@pytest.mark.parametrize("kind", ["mlp", "gated-sum"])
+@pytest.mark.parametrize("setting", [{"heads": 2}, {"layers": 3}, {"masked": False}])
+def test_a_setting_of_the_transformer_is_refused_with_another_encoder(
+    kind: str, setting: dict[str, Any]
+) -> None:
+    encoder = replace(EXPERIMENTS["link-prediction"].encoder, kind=kind, **setting)
+    sentence = f'^encoder.{next(iter(setting))} = .* would do nothing: encoder.kind = "{kind}" has'
+    with pytest.raises(InputError, match=sentence):
+        check("link-prediction", encoder=encoder)
+
+
+def test_settings_of_tokens_and_pieces_are_accepted_with_a_lookup() -> None:
+    encoder = replace(EXPERIMENTS["link-prediction"].encoder, kind="lookup", heads=2)
+    check("link-prediction", encoder=encoder)
+
+
 def test_a_field_that_no_group_has_cannot_be_declared() -> None:
     with pytest.raises(ValueError, match=r"\[training\] has no margin"):
         fields_of("training", without=["margin"])

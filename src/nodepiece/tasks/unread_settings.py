@@ -15,12 +15,15 @@ from nodepiece.training.losses import SAMPLED_SOFTMAX
 
 NOT_OF_SOFTMAX = ("sampled.margin", "sampled.temperature", "sampled.shared_negatives")
 OF_EVERY_TASK = "reading"  # how the files of its dataset are read
+OF_TRANSFORMER = ("encoder.layers", "encoder.heads", "encoder.masked")
+NOT_READING_THEM = ("mlp", "gated-sum")  # encoders; one that was added may read them
 
 
 def refuse_unread(experiment: Experiment, task: TaskRecord) -> None:
     """Refuse a changed setting that does nothing, and a `training.metric` that is not computed.
 
-    The settings of a group that is switched off are accepted: a recipe may inherit them.
+    The settings of a group that is switched off are accepted, and so are those of tokens and
+    pieces with a lookup encoder: a recipe may inherit them.
     """
     changed, defaults = changed_settings(experiment), default_settings()
     for name, value in changed.items():
@@ -50,7 +53,9 @@ def why_unread(
     if not task.reads_setting(name):
         is_group = task.reads_group(group)
         return f"{experiment.task} does not read {'it' if is_group else f'[{group}]'}"
-    training = experiment.training
+    kind, training = experiment.encoder.kind, experiment.training
+    if name in OF_TRANSFORMER and kind in NOT_READING_THEM:
+        return f'encoder.kind = "{kind}" has no attention'
     if group == "one_vs_all" and not training.is_one_vs_all:
         return f'training.loss = "{training.loss}" has sampled negatives'
     if name == "one_vs_all.smoothing" and training.loss == "filtered-cross-entropy":
