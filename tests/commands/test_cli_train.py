@@ -182,7 +182,7 @@ def test_facts_that_cannot_be_held_out_are_not(nodepiece: Nodepiece, tmp_path: P
     ran = nodepiece("train", experiment, "-o", "run")
 
     assert ran.status == 2
-    assert "no validation facts, and to hold some out would lose nodes" in ran.err
+    assert "no validation facts, and none can be held out without losing nodes" in ran.err
 
 
 def test_validating_without_facts_is_refused_before_the_work(

@@ -134,7 +134,7 @@ def compare_memory(table: TokenTable, dim: int) -> MemoryComparison:
 
 
 def count_distinct(table: TokenTable, *, use_distances: bool, use_relations: bool) -> int:
-    """The number of nodes with different pieces; the order of pieces does not count."""
+    """The number of different sets of pieces that nodes have."""
     hashes = row_hashes(table, use_distances=use_distances, use_relations=use_relations)
     hashes.sort()  # np.unique takes some 15 times as long
     return int((hashes[1:] != hashes[:-1]).sum()) + min(1, len(hashes))
