@@ -106,3 +106,12 @@ def test_a_distance_that_the_table_cannot_hold_is_refused() -> None:
     fact = np.array([[1, 0, 2]], np.int32)
     with pytest.raises(InputError, match="more than 32,767 hops away"):
         changed_by(adjacency, table, Batch(fact, NO_FACTS, 0))
+
+
+def test_many_more_nodes_than_there_is_spare_memory_for_can_be_added() -> None:
+    nearest = np.array([[0], [0]], np.int32)
+    changing = NearestTable(nearest, np.array([[0], [1]], np.int16), 1, salt=None)
+    changing.add_nodes(5000)
+    assert changing.num_nodes == 5002 <= len(changing.nearest)
+    assert len(changing.nearest) == len(changing.distance)
+    assert changing.nearest[:2].tolist() == nearest.tolist()

@@ -129,3 +129,9 @@ def test_a_file_of_numbers_instead_of_names_is_refused(tmp_path: Path) -> None:
         writer.write_table(table)
     with pytest.raises(InputError, match=r"relations\.arrow are int64, not text"):
         load_names(tmp_path)
+
+
+def test_names_are_saved_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    names = Names(pa.array(["a"], pa.large_string()), pa.array(["r"], pa.large_string()))
+    save_names(names, tmp_path / "new" / "folder")
+    assert load_names(tmp_path / "new" / "folder").nodes.to_pylist() == ["a"]

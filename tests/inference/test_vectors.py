@@ -1,6 +1,8 @@
 """Vectors by name: in memory and in files."""
 
 import json
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -69,3 +71,12 @@ def test_other_endings_are_tables_with_names(tmp_path: Path) -> None:
 def test_an_ending_that_is_no_format_is_refused_before_the_work(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"use one of .*\.npy"):
         write_vectors(["r"], ROWS[:1], tmp_path / "v.xls")
+
+
+def test_a_pipeline_without_scikit_learn_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    monkeypatch.delitem(sys.modules, "nodepiece.inference.transformer", raising=False)
+    with pytest.raises(InputError, match="pip install scikit-learn"):
+        import_module("nodepiece.inference.transformer")

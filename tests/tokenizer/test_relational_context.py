@@ -2,9 +2,11 @@
 
 import numba
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.tokenizer.context import RelationSets, relation_sets
@@ -101,3 +103,12 @@ def test_a_random_order_shows_the_same_sample_in_an_order_of_each_node_s_own() -
     _, counts = np.unique(random, axis=0, return_counts=True)
     assert len(counts) == 6  # all orders of three
     assert counts.min() > 110 and counts.max() < 225  # 167 each on average, deviation 11.8
+
+
+def test_relations_outside_the_graph_are_refused_by_their_number() -> None:
+    offsets = np.array([0, 2])
+    RelationSets(offsets, np.array([0, 3], np.int32)).check(4)
+    for values, wrong in (([0, 4], "4"), ([-7, 2], "-7"), ([-7, 9], "-7")):
+        damaged = RelationSets(offsets, np.array(values, np.int32))
+        with pytest.raises(InputError, match=rf"\({wrong} among the relations is out of range"):
+            damaged.check(4)
