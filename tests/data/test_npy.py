@@ -88,3 +88,9 @@ def test_an_archive_of_arrays_is_refused(tmp_path: Path) -> None:
     (tmp_path / "facts.npz").rename(tmp_path / "facts.npy")
     with pytest.raises(InputError, match="cannot be read as an array"):
         read_mapped_graph(tmp_path / "facts.npy")
+
+
+def test_the_byte_order_of_another_machine_is_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "graph.npy", np.array([[0, 0, 1], [1, 0, 300]], ">i4"))
+    found = facts_of(read_graph(tmp_path / "graph.npy"))
+    assert found == [("0", "0", "1"), ("1", "0", "300")]

@@ -99,6 +99,8 @@ def random_value(
         return rng.choice(SETTINGS)
     if name == "device":
         return rng.choice(("cpu",) * 6 + ("cuda", "cuda:7", "gpu", "meta", "mps"))
+    if name == "minutes":  # more of them would be spent
+        return rng.choice(("-1", "0", "nan", "inf", "x", "0.01"))
     if name == "action":
         return rng.choice(("list", "verify", "x"))
     if (

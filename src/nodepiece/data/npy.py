@@ -39,7 +39,8 @@ def npy_blocks(file: InputFile, positions: Positions) -> Iterator[Block]:
     with opened_array(file) as array:
         for start in range(0, len(array), BATCH_ROWS):
             rows = array[start : start + BATCH_ROWS]
-            columns = [np.ascontiguousarray(rows[:, position]) for position in positions]
+            native = rows.dtype.newbyteorder("=")  # Arrow has no other byte order
+            columns = [np.ascontiguousarray(rows[:, position], native) for position in positions]
             if min(int(column.min()) for column in columns) < 0:
                 raise InputError(f"{file.label} has ids below 0; ids count from 0")
             yield Block(*(pa.array(column).cast(pa.string()) for column in columns))
