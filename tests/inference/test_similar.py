@@ -85,13 +85,13 @@ def found(run: Run, *, exact: bool) -> list[tuple[str, str]]:
 
 
 def agree(run: Run) -> None:
-    """On a graph this small an index misses nothing; equal vectors may change places."""
+    """An index finds most of the nearest, and nothing nearer; equal vectors may change places."""
     pytest.importorskip("usearch")
     exact, approximate = run.similar(top=5, exact=True), run.similar(top=5, exact=False)
     assert exact["node"].to_pylist() == approximate["node"].to_pylist()
-    np.testing.assert_allclose(
-        approximate["similarity"].to_numpy(), exact["similarity"].to_numpy(), atol=1e-4
-    )
+    found_by_index, nearest = (table["similarity"].to_numpy() for table in (approximate, exact))
+    assert (found_by_index <= nearest + 1e-4).all()
+    assert np.isclose(found_by_index, nearest, atol=1e-4).mean() > 0.8
     assert all(node != neighbour for node, neighbour in found(run, exact=False))
 
 

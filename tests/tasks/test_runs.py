@@ -152,7 +152,7 @@ def test_runs_with_one_seed_are_the_same_whole_or_interrupted_and_resumed(
     for folder in ("whole", "again"):
         finished(KINDS[kind], tmp_path / folder)
     assert run(KINDS[kind], tmp_path / "parts", should_stop=stop_after(3)) is None
-    assert not (tmp_path / "parts" / "model.safetensors").exists()
+    assert not (tmp_path / "parts" / "metrics.json").exists()
     finished(KINDS[kind], tmp_path / "parts", resume=True)
 
     assert outcome(tmp_path / "again") == outcome(tmp_path / "whole")
