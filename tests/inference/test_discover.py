@@ -205,3 +205,12 @@ def test_what_cannot_be_looked_for_is_refused(run: FactRun) -> None:
         run.discover(min_probability=0.5)
     with pytest.raises(InputError, match="it predicts no facts"):
         load(STORED_RUNS / "classes").discover()
+
+
+def test_vectors_that_are_not_finite_are_refused(run: FactRun, tmp_path: Path) -> None:
+    damaged = fact_run(load(shutil.copytree(run.folder, tmp_path / "run")))
+    with torch.no_grad():
+        for weights in damaged.model.parameters():
+            weights.fill_(torch.nan)
+    with pytest.raises(InputError, match="not finite, or too large"):
+        damaged.discover(top=3)

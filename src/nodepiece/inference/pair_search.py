@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nodepiece.errors import InputError
 from nodepiece.graph.arrays import FloatArray, LongArray
 
 ROWS, COLUMNS = 1024, 2048  # of a block: its products stay in the cache of a CPU
@@ -200,6 +201,11 @@ def _axes(queries: Tensor, nodes: Tensor) -> Tensor:
     for vectors in (queries, nodes):
         gram = (vectors.T @ vectors).double()
         total += gram / gram.trace().clamp_min(1e-30)
+    if not total.isfinite().all():
+        raise InputError(
+            "vectors have values that are not finite, or too large: training diverged, or the run "
+            "is damaged; train it again"
+        )
     return torch.linalg.eigh(total).eigenvectors.flip(1).to(queries.dtype)
 
 
