@@ -27,16 +27,15 @@ STANDARD_OUTPUT = "-"
 BULK = "Many at once"  # a box of the help
 MAX_SHOWN = 20  # bad lines that are printed; the others are counted
 
+OUTPUT_HELP = (
+    "The file to write: .parquet, .csv, .tsv or .jsonl; or - for JSON lines on standard output."
+)
 OutputOption = Annotated[
     str,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="The file to write: .parquet, .csv, .tsv or .jsonl; or - for JSON lines on standard "
-        "output.",
-        rich_help_panel=BULK,
-    ),
+    typer.Option("-o", "--output", metavar="FILE", help=OUTPUT_HELP, rich_help_panel=BULK),
+]
+TableFileOption = Annotated[  # of commands that print where no file is given
+    str | None, typer.Option("-o", "--output", metavar="FILE", help=OUTPUT_HELP)
 ]
 SkipUnknownOption = Annotated[
     bool,

@@ -8,7 +8,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from nodepiece.commands.bulk import check_output_file, write_rows
+from nodepiece.commands.bulk import TableFileOption, check_output_file, write_rows
 from nodepiece.commands.console import count, err, out
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.graphs import (
@@ -40,16 +40,7 @@ def discover(
             "--top", min=1, metavar="N", help="How many facts; 1000 in a file, 20 printed."
         ),
     ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="The file to write: .parquet, .csv, .tsv or .jsonl; or - for JSON lines on "
-            "standard output.",
-        ),
-    ] = None,
+    output: TableFileOption = None,
     relation: Annotated[
         list[str] | None,
         typer.Option("--relation", metavar="NAME", help="Only this relation; may be repeated."),

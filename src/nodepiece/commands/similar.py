@@ -8,7 +8,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from nodepiece.commands.bulk import check_output_file, write_rows
+from nodepiece.commands.bulk import TableFileOption, check_output_file, write_rows
 from nodepiece.commands.console import JsonOption, count, err, out
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.graphs import (
@@ -44,16 +44,7 @@ def similar(
     top: Annotated[
         int, typer.Option("--top", min=1, metavar="N", help="How many neighbours of a node.")
     ] = 10,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="The file to write: .parquet, .csv, .tsv or .jsonl; or - for JSON lines on "
-            "standard output.",
-        ),
-    ] = None,
+    output: TableFileOption = None,
     exact: Annotated[
         bool | None,
         typer.Option(
