@@ -141,5 +141,5 @@ def test_a_data_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_twelve_inductive_benchmarks_have_six_files_each() -> None:
-    inductive = [b for b in BENCHMARKS.values() if b.task == INDUCTIVE]
+    inductive = [b for n, b in BENCHMARKS.items() if b.task == INDUCTIVE and "ilpc" not in n]
     assert [len(b.layouts[0].files) for b in inductive] == [6] * 12

@@ -181,6 +181,32 @@ def _inductive(graph: str, public: str, version: int, counts: tuple[int, ...]) -
     )
 
 
+def _ilpc_small() -> Benchmark:
+    sizes = {
+        "training/train": 78_616,
+        "inference/train": 20_960,
+        "inference/valid": 2_908,
+        "inference/test": 2_902,
+    }
+    released = {
+        "training/train": ("train.txt",),
+        "inference/train": ("inference.txt",),
+        "inference/valid": ("inference_validation.txt",),
+        "inference/test": ("inference_test.txt",),
+    }
+    name = "inductive/ilpc-small"
+    return Benchmark(
+        name,
+        INDUCTIVE,
+        (Layout(name, {part: _triples(part) for part in sizes}), Layout("data/small", released)),
+        10_230,
+        48,
+        sizes,
+        "Galkin, Berrendorf and Hoyt, 2022; pykeen/ilpc2022 (CC0)",
+        num_new_nodes={"inference": 6_653},
+    )
+
+
 def _out_of_sample(
     name: str,
     public: str,
@@ -292,6 +318,7 @@ _ALL = (
     _inductive("nell-995", "nell", 2, (2564, 88, 8219, 922, 968, 2086, 4586, 459, 476)),
     _inductive("nell-995", "nell", 3, (4647, 142, 16393, 1851, 1873, 3566, 8048, 811, 809)),
     _inductive("nell-995", "nell", 4, (2092, 76, 7546, 876, 867, 2795, 7073, 716, 731)),
+    _ilpc_small(),
     _wd50k(),
     _out_of_sample(
         "own18rr",
