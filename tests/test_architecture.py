@@ -28,6 +28,7 @@ STAGES = (
     "tasks",
     "inference",
     "report",
+    "serving",  # only its command, and `nodepiece.connect`, import it
     "commands",
     "cli",
 )

@@ -33,6 +33,7 @@ from nodepiece.commands.label import label
 from nodepiece.commands.plan import plan
 from nodepiece.commands.predict import predict
 from nodepiece.commands.score import score
+from nodepiece.commands.serve import serve
 from nodepiece.commands.similar import similar
 from nodepiece.commands.split import split
 from nodepiece.commands.tokenize import tokenize
@@ -93,6 +94,7 @@ add_command(similar, example="nodepiece similar run --node Kenya")
 add_command(convert, example="nodepiece convert graph.tsv -o folder --held-out 1000")
 add_command(embed, example="nodepiece embed run -o vectors.parquet --facts new.tsv")
 add_command(update, example="nodepiece update run --add new.tsv --remove old.tsv")
+add_command(serve, example="nodepiece serve run --open")
 add_command(split, example="nodepiece split graph.tsv -o folder --valid 0.05 --test 0.05")
 add_command(datasets, example="nodepiece datasets fetch fb15k-237")
 add_command(experiments, example="nodepiece experiments show fb15k-237-paper")

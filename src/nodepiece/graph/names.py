@@ -19,6 +19,14 @@ INVERSE_PREFIX = "inverse of "
 FEW = 16  # up to this many names, a search one by one is faster than an index of all
 
 
+class UnknownName(InputError):
+    """A name that a graph lacks."""
+
+    def __init__(self, sentence: str, suggestions: Sequence[str] = ()) -> None:
+        super().__init__(sentence)
+        self.suggestions = tuple(suggestions)  # similar names, likeliest first
+
+
 @dataclass(frozen=True, eq=False)
 class Names:
     """Node and relation names; the position in the array is the id. Any UTF-8, spaces included."""
@@ -77,11 +85,12 @@ class Names:
 
     def _find(self, name: str, column: pa.LargeStringArray, kind: str) -> int:
         if not _is_utf8(name):
-            raise InputError(f"unknown {kind} {name!r}: it is not UTF-8, and all names are")
+            raise UnknownName(f"unknown {kind} {name!r}: it is not UTF-8, and all names are")
         position: int = pc.index(column, name).as_py()
         if position >= 0:
             return position
-        raise InputError(f"unknown {kind} {name!r}{_suggestion(name, column)}")
+        close = near_names(name, column)
+        raise UnknownName(f"unknown {kind} {name!r}{_suggestion(close)}", close)
 
 
 def _is_utf8(name: str) -> bool:
@@ -101,9 +110,8 @@ def _text(column: pa.LargeStringArray) -> memoryview:
     return memoryview(column.buffers()[2])[start:end]
 
 
-def _suggestion(name: str, column: pa.LargeStringArray) -> str:
+def _suggestion(close: Sequence[str]) -> str:
     """The end of an error message: names similar to one that was mistyped."""
-    close = near_names(name, column)
     if not close:
         return "; names are compared letter by letter, case included"
     return "; did you mean " + " or ".join(repr(candidate) for candidate in close) + "?"

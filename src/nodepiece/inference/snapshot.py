@@ -23,6 +23,7 @@ from nodepiece.inference.patched_vectors import PatchedVectors, vectors_after
 from nodepiece.inference.similar import NodeVectors
 from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tokenizer.changing_graph import Change, ChangingGraph, NamedFact, with_nodes
+from nodepiece.tokenizer.token_rows import TokenRows
 from nodepiece.tokenizer.tokens import TokenTable
 
 
@@ -103,7 +104,14 @@ class Snapshot:
                 self.model, self.patched, rows, tokens=self.graph.tokens, graph=train
             )
         return HypotheticalSnapshot(
-            self.model, self.trained, self.table, base=self, facts=facts, change=change, own=patched
+            self.model,
+            self.trained,
+            self.table,
+            base=self,
+            facts=facts,
+            change=change,
+            tokens=rows,
+            own=patched,
         )
 
     def with_separate_graph(self) -> "Snapshot":
@@ -186,6 +194,7 @@ class HypotheticalSnapshot(Snapshot):
     base: Snapshot = field(kw_only=True)
     facts: tuple[NamedFact, ...] = field(kw_only=True)
     change: Change = field(kw_only=True)  # of the graph, by these facts
+    tokens: TokenRows = field(kw_only=True)  # of the nodes whose pieces are new or different
     own: PatchedVectors = field(kw_only=True)
 
     @property

@@ -1,0 +1,1 @@
+"""A trained run over HTTP: the application, its page, and a client."""

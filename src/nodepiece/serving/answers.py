@@ -1,0 +1,136 @@
+"""Requests by name answered from one state of a run, as tables and as JSON."""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nodepiece.data.query_rows import NumberedParts
+from nodepiece.errors import InputError
+from nodepiece.graph.names import Names, UnknownName
+from nodepiece.inference.facts import FactRun, fact_run
+from nodepiece.inference.links import LinkRun
+from nodepiece.inference.opened_run import Run
+from nodepiece.inference.queries import ASKED, Refused
+from nodepiece.inference.score_facts import score_schema
+from nodepiece.serving.models import NamedFact
+
+Parts = tuple[str | None, str | None, str | None]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A run that does not change, and the number of its last update."""
+
+    run: Run
+    version: int
+
+    @property
+    def facts(self) -> FactRun:
+        """The run; one that completes no facts is refused."""
+        return fact_run(self.run)
+
+
+def current_state(run: Run, assume: Sequence[NamedFact] = ()) -> State:
+    """The current state of a run, with assumed facts; later updates do not affect it."""
+    pinned = run.with_facts(tuple(assume)) if assume else copy(run)
+    version = pinned.snapshot.number if isinstance(pinned, LinkRun) else None
+    return State(pinned, version or 0)
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """Which answers queries get; queries with equal options may be answered together."""
+
+    top: int = 10
+    include_known: bool = False
+    seen_candidates: bool = False
+
+
+def predict(state: State, queries: Sequence[Parts], options: PredictOptions) -> pa.Table:
+    """A table of answers to queries, as `Run.predict_many` returns."""
+    run = state.facts
+    settings = run.answer_settings(options.top, options.include_known, options.seen_candidates)
+    rows = [NumberedParts(number, parts) for number, parts in enumerate(queries)]
+    refusal = Refusal("query", queries, run.dataset.names)
+    tables = run.answer_many(rows, settings, on_refused=refusal)
+    return pa.concat_tables([settings.schema.empty_table(), *tables])
+
+
+def predict_json(queries: Sequence[Parts], table: pa.Table) -> list[dict[str, Any]]:
+    """The answers to each query, best first."""
+    results: list[dict[str, Any]] = [
+        {
+            "query": dict(zip(("head", "relation", "tail"), parts, strict=True)),
+            "asked": ("head", "relation", "tail")[[part in ASKED for part in parts].index(True)],
+            "answers": [],
+        }
+        for parts in queries
+    ]
+    columns = table.to_pydict()
+    number = table.num_rows
+    probability = columns.get("probability") or [None] * number
+    known = columns.get("known") or [False] * number
+    for row, query in enumerate(columns["query"]):
+        result = results[query]
+        answer = {
+            "name": columns[result["asked"]][row],
+            "score": columns["score"][row],
+            "probability": probability[row],
+            "known": known[row],
+        }
+        result["answers"].append(answer)
+    return results
+
+
+def score(state: State, facts: Sequence[NamedFact]) -> pa.Table:
+    """A table of scores and ranks, as `Run.score` returns."""
+    run = state.facts
+    rows = [NumberedParts(number, parts) for number, parts in enumerate(facts)]
+    refusal = Refusal("fact", facts, run.dataset.names)
+    tables = run.score_many(rows, on_refused=refusal)
+    return pa.concat_tables([score_schema(run.calibrated).empty_table(), *tables])
+
+
+def score_json(table: pa.Table) -> list[dict[str, Any]]:
+    return [{"probability": None} | row for row in table.drop_columns("fact").to_pylist()]
+
+
+def similar_json(table: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def embed_json(vectors: np.ndarray[Any, Any]) -> list[list[float]]:
+    found: list[list[float]] = vectors.tolist()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Refusal:
+    """Raises the error of the first query or fact that cannot be answered."""
+
+    noun: str
+    rows: Sequence[Parts]
+    names: Names
+
+    def __call__(self, refused: Refused) -> None:
+        prefix = f"{self.noun} {refused.number}: " if len(self.rows) > 1 else ""
+        if not refused.is_unknown:
+            raise InputError(prefix + refused.reason)
+        suggestions: Sequence[str] = ()
+        for part, find in zip(
+            self.rows[refused.number],
+            (self.names.node_id, self.names.relation_id, self.names.node_id),
+            strict=True,
+        ):
+            try:
+                if part not in ASKED:
+                    find(part or "")
+            except UnknownName as error:
+                suggestions = error.suggestions
+                break
+        raise UnknownName(prefix + refused.reason, suggestions)

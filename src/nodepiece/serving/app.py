@@ -1,0 +1,55 @@
+"""The application: all paths, the page, and the guards around them."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from nodepiece import __version__
+from nodepiece.inference.opened_run import Run
+from nodepiece.serving.guards import Guard
+from nodepiece.serving.problems import add_problems
+from nodepiece.serving.routes import read_routes
+from nodepiece.serving.service import Service
+from nodepiece.serving.settings import ServeSettings
+from nodepiece.serving.system_routes import system_routes
+
+STATIC = Path(__file__).parent / "static"
+PAGE = "index.html"
+
+
+def make_app(runs: Sequence[Run], settings: ServeSettings | None = None) -> FastAPI:
+    """The application that serves some runs, each by the name of its folder."""
+    chosen = settings or ServeSettings()
+    service = Service(runs, chosen)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service.prepare()
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="nodepiece",
+        version=__version__,
+        description="Predictions, vectors and facts of a graph. Every answer has the version of "
+        "the graph that it is exact for.",
+        lifespan=lifespan,
+        docs_url=None,  # the usual page loads scripts from a network
+        redoc_url=None,
+    )
+    app.state.service = service
+    add_problems(app)
+    app.include_router(read_routes(service))
+    app.include_router(system_routes(service))
+    app.mount("/static", StaticFiles(directory=STATIC), "static")
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(STATIC / PAGE, headers={"Cache-Control": "no-cache"})
+
+    app.add_middleware(Guard, settings=chosen)
+    return app

@@ -1,0 +1,156 @@
+"""A run as it is served: its name, its current state, and the search among its names."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nodepiece.encoders.parameters import num_parameters
+from nodepiece.graph.arrays import LongArray
+from nodepiece.inference.computed_once import computed_once
+from nodepiece.inference.facts import FactRun
+from nodepiece.inference.graph_updates import last_number
+from nodepiece.inference.links import LinkRun
+from nodepiece.inference.opened_run import Run
+from nodepiece.serving.answers import State, current_state
+from nodepiece.serving.models import NamedFact
+from nodepiece.serving.name_search import NameSearch
+from nodepiece.serving.node_record import graph_of, is_present, names_of
+from nodepiece.serving.problems import Problem
+from nodepiece.tasks.run_folder import METRICS
+
+POLL_SECONDS = 0.005
+
+
+class ServedRun:
+    """A run that any number of requests read, each from one state."""
+
+    def __init__(self, name: str, run: Run, *, writable: bool) -> None:
+        self.name, self.run = name, run
+        self.writable = writable and isinstance(run, LinkRun)
+
+    def state(self, assume: Sequence[NamedFact] = ()) -> State:
+        return current_state(self.run, assume)
+
+    def prepare(self) -> None:
+        """Compute what the first requests would wait for."""
+        state = self.state()
+        if isinstance(state.run, FactRun):
+            candidates = state.run.snapshot.candidates
+            _ = candidates.known_tails, candidates.has_loops, candidates.num_facts
+        state.run.embed(names_of(state.run).nodes[:1].to_pylist())
+        _ = self.search
+
+    async def wait_for(self, version: int, seconds: float) -> None:
+        """Return when the run has a version, or raise a problem when it takes too long."""
+        end = monotonic() + seconds
+        while (current := self.state().version) < version:
+            if monotonic() > end:
+                raise Problem(
+                    503,
+                    f"version {version} of {self.name} is not here after {seconds:g} s; the graph "
+                    f"has version {current}",
+                    headers={"Retry-After": "1"},
+                )
+            await asyncio.sleep(POLL_SECONDS)
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Read updates of other processes from disk, if there are any."""
+        run = self.run
+        if isinstance(run, LinkRun) and not run.is_up_to_date(last_number(run.folder)):
+            run.refresh()
+
+    @computed_once
+    def search(self) -> NameSearch:
+        """The names that the run had at the first search."""
+        names, counts = names_of(self.run).nodes, num_facts(self.state())
+        return NameSearch.of(names, counts[: len(names)])
+
+    def find_nodes(self, state: State, text: str, limit: int) -> list[int]:
+        """Nodes whose names begin with a text, then nodes that have it in their names."""
+        counts, present = num_facts(state), is_present(state.run)
+        names = names_of(state.run).nodes
+        if not text:
+            found = np.argsort(-counts, kind="stable")[: limit + num_removed(state)].tolist()
+            return [node for node in found if present is None or present[node]][:limit]
+        found = []
+        for at_start in (True, False):
+            more = self._matches(names, text, limit + num_removed(state), at_start=at_start)
+            kept = [node for node in more if present is None or present[node]]
+            found += sorted(kept, key=lambda node: -counts[node])
+            if len(set(found)) >= limit:
+                break
+        return list(dict.fromkeys(found))[:limit]
+
+    def _matches(
+        self, names: pa.LargeStringArray, text: str, limit: int, *, at_start: bool
+    ) -> list[int]:
+        """Matches among the names of the index, and among those that were added since."""
+        number = len(self.search.nodes)
+        found = [n for n in self.search.find(text, limit, at_start=at_start) if n < len(names)]
+        added = names[number:]
+        if len(added):
+            match = pc.starts_with if at_start else pc.match_substring
+            is_found = match(added, text, ignore_case=True)
+            more = np.flatnonzero(is_found.to_numpy(zero_copy_only=False))
+            found += (more[:limit] + number).tolist()
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """What the list of runs has about the run."""
+        state = self.state()
+        run, graph = state.run, graph_of(state.run)
+        return {
+            "name": self.name,
+            "task": run.experiment.task,
+            "dataset": run.experiment.dataset,
+            "num_nodes": run.num_nodes,
+            "num_relations": graph.num_relations,
+            "version": state.version,
+            "writable": self.writable,
+            "calibrated": isinstance(run, FactRun) and run.calibrated is not None,
+        }
+
+    def details(self) -> dict[str, Any]:
+        """The record of the run with its model, its graph and its metrics."""
+        state = self.state()
+        experiment, graph = state.run.experiment, graph_of(state.run)
+        return self.record() | {
+            "model": {
+                "encoder": experiment.encoder.kind,
+                "decoder": experiment.decoder.kind,
+                "dim": experiment.encoder.dim,
+                "parameters": num_parameters(state.run.model),
+                "anchors": state.run.opened.table.vocabulary.num_anchors,
+            },
+            "graph": {"facts": graph.num_triples, "nodes": state.run.num_nodes},
+            "metrics": read_metrics(self.run),
+        }
+
+
+def num_facts(state: State) -> LongArray:
+    """(num_nodes,): the facts of each node."""
+    if isinstance(state.run, FactRun):
+        return state.run.snapshot.candidates.num_facts
+    graph = graph_of(state.run)
+    return np.bincount(graph.triples[:, ::2].ravel(), minlength=graph.num_nodes)
+
+
+def num_removed(state: State) -> int:
+    present = is_present(state.run)
+    return 0 if present is None else int((~present).sum())
+
+
+def read_metrics(run: Run) -> dict[str, Any]:
+    """The metrics after training; {} if the run was stopped before."""
+    try:
+        content: dict[str, Any] = json.loads((run.folder / METRICS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content

@@ -1,0 +1,57 @@
+"""The process that serves an application, until it is stopped."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI
+
+from nodepiece.errors import InputError
+
+
+class AnnouncedServer(uvicorn.Server):
+    """A server that calls a function when it accepts connections."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.announce()
+
+
+def serve_app(
+    app: FastAPI, host: str, port: int, *, started: Callable[[str], None] = lambda address: None
+) -> None:
+    """Serve until SIGINT or SIGTERM. `started` gets the address of the page."""
+    bound = bind(host, port)
+    address = address_of(bound, host)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=20
+    )
+    server = AnnouncedServer(config, lambda: started(address))
+    with bound:
+        asyncio.run(server.serve([bound]))
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at an address; one that is in use, or not of this machine, is refused."""
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(place)
+    except OSError as error:
+        raise InputError(
+            f"cannot serve at {host}:{port}: {error.strerror or error}; choose another --port or "
+            "--host"
+        ) from error
+    return bound
+
+
+def address_of(bound: socket.socket, host: str) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{bound.getsockname()[1]}/"

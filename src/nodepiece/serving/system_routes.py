@@ -1,0 +1,24 @@
+"""The paths for those who run the server: health, readiness, metrics."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from nodepiece.serving.problems import Problem
+from nodepiece.serving.responses import json_response
+from nodepiece.serving.service import Service
+
+
+def system_routes(service: Service) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/healthz", summary="Whether the server runs")
+    async def healthz() -> Response:
+        return json_response({"status": "ok"})
+
+    @router.get("/readyz", summary="Whether the server answers queries")
+    async def readyz() -> Response:
+        if not service.is_ready:
+            raise Problem(503, "the runs are being prepared", headers={"Retry-After": "1"})
+        return json_response({"status": "ready", "runs": list(service.runs)})
+
+    return router
