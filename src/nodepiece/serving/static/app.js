@@ -1,0 +1,75 @@
+/** The frame of the page: the run, the views, and the address that selects them. */
+
+import { listRuns, openRun } from "./api.js";
+import { count, h, show } from "./dom.js";
+import { problem } from "./problem.js";
+import { current, go, link, setRun } from "./route.js";
+import { addView } from "./add.js";
+import { askView } from "./ask.js";
+import { mapView } from "./map.js";
+import { nodeView } from "./node.js";
+
+const VIEWS = { ask: askView, node: nodeView, add: addView, map: mapView };
+const TITLES = { ask: "Ask", node: "Node", add: "Add facts", map: "Map" };
+
+const main = document.getElementById("main");
+let runs = [];
+let open = null; // {view, name, update, close}: what is shown
+
+/** Shows the view of the address; a view that is already shown is only updated. */
+function render() {
+  const { view, params } = current();
+  const name = view in VIEWS ? view : "ask";
+  const record = runs.find((run) => run.name === params.get("run")) ?? runs[0];
+  if (open?.name !== name || open.run !== record.name) {
+    open?.close?.();
+    setRun(runs.length > 1 ? record.name : null);
+    const api = openRun(record.name);
+    open = { name, run: record.name, ...VIEWS[name]({ main, api, run: record }) };
+    showFrame(record, name);
+  }
+  document.title = `${TITLES[name]} · ${record.name} · nodepiece`;
+  open.update(params);
+}
+
+function showFrame(record, name) {
+  for (const each of document.querySelectorAll("#views a")) {
+    each.setAttribute("href", link(each.dataset.view));
+    if (each.dataset.view === name) each.setAttribute("aria-current", "page");
+    else each.removeAttribute("aria-current");
+  }
+  const choice = h(
+    "select",
+    { "aria-label": "Run", on: { change: () => go(name, { run: choice.value }) } },
+    runs.map((run) => h("option", { selected: run.name === record.name }, run.name)),
+  );
+  show(document.getElementById("runs"), runs.length > 1 ? choice : "");
+  show(
+    document.getElementById("about"),
+    h("span", {}, `Run ${record.name}: ${count(record.num_nodes, "node")}, `),
+    h("span", {}, `${count(record.num_relations, "relation")}, `),
+    h("span", {}, record.writable ? "writable. " : "read-only. "),
+    h("a", { href: "openapi.json" }, "HTTP interface"),
+  );
+}
+
+async function start() {
+  try {
+    runs = await listRuns();
+  } catch (error) {
+    show(main, problem(error, null, start));
+    return;
+  }
+  if (runs.length === 0) {
+    show(main, problem(new Error("The server has no run to answer from.")));
+    return;
+  }
+  window.addEventListener("hashchange", render);
+  render();
+}
+
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address is the state of the page
+  main.focus();
+});
+start();

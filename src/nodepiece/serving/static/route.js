@@ -1,0 +1,44 @@
+/**
+ * The state of the page is its address, such as `#/ask?run=countries&head=Libya&relation=borders`:
+ * it can be shared, and the browser's back button undoes a step.
+ */
+
+/** The run that links stay on; null where the server has only one. */
+let run = null;
+export const setRun = (name) => {
+  run = name;
+};
+
+/** The view and its parameters. */
+export function current() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  return { view: path, params: new URLSearchParams(query) };
+}
+
+/** The address of a view; a list is a parameter given several times, null is left out. */
+export function link(view, params = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ run, ...params })) {
+    if (value === null || value === undefined || value === "") continue;
+    for (const each of [value].flat()) query.append(name, each);
+  }
+  return `#/${view}${query.size ? `?${query}` : ""}`;
+}
+
+/** Goes to a view; `replace` leaves no entry in the history. */
+export function go(view, params, { replace = false } = {}) {
+  const target = link(view, params);
+  if (target === location.hash) return;
+  if (replace) {
+    history.replaceState(null, "", target);
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+  } else {
+    location.hash = target;
+  }
+}
+
+/** Facts in an address: head, relation, tail, head, ... */
+export function factsOf(params) {
+  const parts = params.getAll("fact");
+  return Array.from({ length: Math.floor(parts.length / 3) }, (_, i) => parts.slice(3 * i, 3 * i + 3));
+}
