@@ -1,0 +1,77 @@
+"""A figure of scores over time, of several models on several datasets."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from nodepiece.errors import InputError
+from nodepiece.files import atomic_file
+from nodepiece.report.distances import BLUE, FAINT, GREY, INK
+from nodepiece.report.reliability import check_figure
+
+OTHERS = ("#c2562d", "#2f8f6b", "#8a5fb0", "#b38a1d", "#6b7280", "#b0457b")
+
+Points = Sequence[tuple[float, float]]  # minutes and MRR
+
+
+def plot_budget(
+    curves: Mapping[str, Mapping[str, Points]],  # dataset -> model -> its curve
+    path: Path,
+    *,
+    first: str,  # the model that is drawn the strongest
+    title: str,
+) -> None:
+    """Save a panel of curves for each dataset; the ending of `path` gives the format."""
+    check_figure(path)
+    if not any(curves.values()):
+        raise InputError("there are no curves to draw; collect the files of some runs")
+    columns = min(3, len(curves))
+    rows = -(-len(curves) // columns)
+    figure = Figure(figsize=(4 * columns, 3.1 * rows + 0.9), dpi=160, facecolor="white")
+    FigureCanvasAgg(figure)
+    top = 1 - 0.75 / figure.get_figheight()
+    panels = figure.subplots(rows, columns, squeeze=False)
+    figure.subplots_adjust(
+        left=0.07, right=0.985, top=top, bottom=0.55 / figure.get_figheight(), hspace=0.45
+    )
+    models = sorted({model for panel in curves.values() for model in panel} - {first})
+    colours = {model: OTHERS[place % len(OTHERS)] for place, model in enumerate(models)}
+    for axes, (dataset, of_models) in zip(panels.flat, curves.items(), strict=False):
+        draw_curves(axes, of_models, colours | {first: BLUE}, first)
+        axes.set_title(dataset, fontsize=10.5, color=INK, loc="left")
+    for axes in panels.flat[len(curves) :]:
+        axes.set_visible(False)
+    figure.text(0.02, 1 - 0.3 / figure.get_figheight(), title, fontsize=12, color=INK)
+    with atomic_file(path) as partial:
+        figure.savefig(partial, format=path.suffix.removeprefix(".").lower())
+
+
+def draw_curves(
+    axes: Axes, curves: Mapping[str, Points], colours: Mapping[str, str], first: str
+) -> None:
+    """One panel; the curves are labelled in a legend, the best at the end first."""
+    for model in sorted(curves, key=lambda name: -curves[name][-1][1]):
+        minutes, scores = zip(*curves[model], strict=True)
+        is_first = model == first
+        axes.plot(
+            minutes,
+            scores,
+            color=colours[model],
+            linewidth=2.2 if is_first else 1.3,
+            marker="o",
+            markersize=3.5 if is_first else 2.5,
+            zorder=3 if is_first else 2,
+            label=model,
+        )
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("minutes", color=INK, fontsize=9)
+    axes.set_ylabel("MRR, a sample of valid", color=INK, fontsize=9)
+    axes.grid(color=FAINT, zorder=0)
+    axes.tick_params(colors=GREY, length=0, labelsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.legend(fontsize=7, frameon=False, loc="lower right")
