@@ -48,11 +48,23 @@ def test_popularity_is_ranked_on_the_same_facts(nodepiece: Nodepiece, trained: P
     ran = nodepiece("evaluate", trained, "--json")
     assert json.loads(ran.out)["popularity"] == found
     assert found["count"] == json.loads(ran.out)["count"]
-    baseline = nodepiece("evaluate", trained, "--json", "--baseline")
-    assert json.loads(baseline.out)["evaluated"] == "baseline"
-    assert json.loads(baseline.out)["mrr"] == found["mrr"]
     printed = nodepiece("evaluate", trained).out
     assert f"popularity, without training: MRR {found['mrr']:.4f}" in printed
+
+
+def test_baselines_are_ranked_beside_the_model(nodepiece: Nodepiece, trained: Path) -> None:
+    printed = json.loads(nodepiece("evaluate", trained, "--json", "--baselines").out)
+    found = printed["baselines"]
+    assert list(found) == [
+        *("popularity", "half-links", "personalized PageRank"),
+        *("queries with a shortcut", "queries without a shortcut"),
+    ]
+    assert found["popularity"] == printed["popularity"]
+    easy, hard = found["queries with a shortcut"], found["queries without a shortcut"]
+    assert easy["count"] == round(found["half-links"]["hits@1"] * printed["count"])
+    mean = (easy["mrr"] * easy["count"] + hard["mrr"] * hard["count"]) / printed["count"]
+    assert abs(mean - printed["mrr"]) < 1e-6
+    assert "half-links" in nodepiece("evaluate", trained, "--baselines").out
 
 
 def test_an_unknown_split_is_refused(nodepiece: Nodepiece, trained: Path) -> None:

@@ -71,9 +71,11 @@ def test_a_run_is_evaluated_beside_its_baseline_and_queried_on_another_graph(
     found = json.loads(nodepiece("evaluate", run, "--json").out)
     assert found["task"] == "inductive-link-prediction"
     assert set(found) >= {"mrr", "hits@10", "spread", "head", "tail", "all nodes"}
-    baseline = json.loads(nodepiece("evaluate", run, "--baseline", "--json").out)
+    ranked = json.loads(nodepiece("evaluate", run, "--baselines", "--json").out)["baselines"]
     metrics = json.loads((run / "metrics.json").read_text())
-    assert baseline["hits@10"] == metrics["personalized_pagerank"]["hits@10"] < found["hits@10"]
+    pagerank = ranked["personalized PageRank"]["hits@10"]
+    assert pagerank == metrics["personalized_pagerank"]["hits@10"] < found["hits@10"]
+    assert ranked["half-links, all nodes"]["count"] == found["count"]
     table = [line.split() for line in nodepiece("evaluate", run).out.splitlines()]
     first_words = [words[0] for words in table if words]
     assert first_words[-6:] == ["all", "spread", "head", "tail", "all", "popularity,"]

@@ -33,10 +33,11 @@ def evaluate(
             "--per-relation", "--per-class", help="Also scores of each relation, or each class."
         ),
     ] = False,
-    baseline: Annotated[
+    baselines: Annotated[
         bool,
         typer.Option(
-            "--baseline", help="Evaluate a simple baseline instead of the model, for comparison."
+            "--baselines",
+            help="Also three baselines, and the model with and without their shortcuts.",
         ),
     ] = False,
     overrides: Annotated[
@@ -57,31 +58,32 @@ def evaluate(
     tail among randomly drawn nodes, several times, and among all nodes. Node classification reports
     ROC-AUC and PRC-AUC, averaged over classes, and the share of nodes with all classes right.
     Popularity, a baseline that knows only how often a node is the tail of a relation, is ranked
-    beside the model.
+    beside the model. --baselines also ranks personalized PageRank and half-links, whose answers
+    follow from one other fact of the same two nodes or from a relation's frequent tails, and gives
+    the scores of the model on the queries that half-links answer right, and on the others.
     """
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
     opened = load(run, device=choose_device(device), overrides=overrides or ())
-    what = f"the baseline of {run}" if baseline else str(run)
-    with stage(f"evaluating {what} on its {split} split"):
-        report = opened.evaluate_baseline(split) if baseline else opened.evaluate(split)
-        popularity = None if baseline else opened.popularity(split)
+    with stage(f"evaluating {run} on its {split} split"):
+        report, popularity = opened.evaluate(split), opened.popularity(split)
+        compared = opened.compare_baselines(split) if baselines else {}
     if as_json:
-        content = to_json(opened, report, split, is_baseline=baseline, with_details=per_relation)
+        content = to_json(opened, report, split, with_details=per_relation)
         content |= {"popularity": popularity.scores} if popularity else {}
+        content |= {"baselines": compared} if compared else {}
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     out.print(report_table(report, with_details=per_relation))
-    if popularity:
+    if compared:
+        out.print(score_table(list(compared.items()), heading="baselines and shortcuts"))
+    elif popularity:
         log(f"popularity, without training: {scores_in_words(popularity.scores)}")
 
 
-def to_json(
-    run: "Run", report: "Report", split: str, *, is_baseline: bool, with_details: bool
-) -> dict[str, Any]:
+def to_json(run: "Run", report: "Report", split: str, *, with_details: bool) -> dict[str, Any]:
     about = {
-        "evaluated": "baseline" if is_baseline else "model",
         "experiment": run.experiment.name,
         "task": run.experiment.task,
         "dataset": run.experiment.dataset,

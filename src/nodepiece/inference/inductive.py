@@ -16,7 +16,8 @@ from nodepiece.data.inductive import with_relation_ids_of
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
 from nodepiece.decoders.triple_scores import VectorScores
 from nodepiece.errors import InputError
-from nodepiece.evaluation.report import Report
+from nodepiece.evaluation.ranking import Progress
+from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.candidates import Candidates
@@ -165,6 +166,14 @@ class InductiveRun(FactRun):
         if not len(self.dataset.part(split)):
             raise InputError(f"{self.folder} has no {split} facts; choose another split")
         return self.evaluator.evaluate_pagerank(split)
+
+    def compare_baselines(
+        self, split: str = "test", *, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        refuse_after_fork()
+        if not len(self.dataset.part(split)):
+            raise InputError(f"{self.folder} has no {split} facts; choose another split")
+        return self.evaluator.compare_baselines(self.model, split, progress)
 
     def to(self, device: torch.device | str) -> Self:
         super().to(device)

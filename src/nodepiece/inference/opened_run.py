@@ -15,7 +15,7 @@ from torch import nn
 from nodepiece.data.dataset import SPLITS
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
-from nodepiece.evaluation.report import Report
+from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.short_text import plural
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.named_vectors import NamedVectors
@@ -26,6 +26,8 @@ from nodepiece.tasks.task import Task
 from nodepiece.tasks.train import choose_device
 from nodepiece.tokenizer.changing_graph import NamedFacts
 from nodepiece.tokenizer.tokens import TokenTable
+
+EVALUATED = ("valid", "test")  # splits that may be empty
 
 INTERNAL = {  # attributes of runs that other modules use, and users do not
     *("address", "encoded", "evaluator", "is_present", "is_up_to_date", "node_vectors", "opened"),
@@ -336,6 +338,21 @@ class Run:
         if (report := self.popularity(split)) is None:
             raise InputError(f"there is no baseline for {self.experiment.task}; leave it out")
         return report
+
+    def compare_baselines(
+        self, split: str = "test", *, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        """The metrics of three baselines on the same facts, by name, and where the model helps.
+
+        Popularity counts the tails of a relation, personalized PageRank finds near nodes, and
+        half-links follow one other fact of the same two nodes, or a relation's frequent tails. The
+        last two entries are of the model: on the queries that half-links answer right, and on the
+        others.
+        """
+        refuse_after_fork()
+        if split in EVALUATED and not self.task.num_evaluated(split):
+            raise InputError(f"{self.folder} has no {split} facts; choose another split")
+        return self.task.compare_baselines(self.model, split, progress=progress)
 
     def popularity(self, split: str = "test") -> Report | None:
         """The metrics of popularity on the same facts; None where the task has no such baseline."""

@@ -11,10 +11,12 @@ from torch import Tensor
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.errors import InputError
+from nodepiece.evaluation.baselines import HALF_LINKS, baselines_of, divide_by_shortcut
 from nodepiece.evaluation.known_answers import KnownAnswers, known_relations, known_tails
 from nodepiece.evaluation.metrics import RankingReport, report_links, report_relations
 from nodepiece.evaluation.popularity import count_tails
 from nodepiece.evaluation.ranking import LinkRanks, Progress, rank_links, rank_relations
+from nodepiece.evaluation.report import Scores
 from nodepiece.evaluation.sampled_ranking import rank_links_among
 from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.settings import Experiment
@@ -77,6 +79,33 @@ class LinkEvaluator:
         else:
             ranks = counts.rank_links(facts, self.known)
         return report_links(ranks)
+
+    def compare_baselines(
+        self, model: LinkModel, split: str, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        """The metrics of baselines by name, and of the model with and without shortcuts."""
+        if self.ranks_relations or self.settings.candidates == "given":
+            raise InputError(
+                "baselines are ranked beside link prediction among all nodes; leave --baselines out"
+            )
+        facts = self.dataset.part(split)[: self.settings.test_facts or None]
+        ranks = {
+            name: rank_links(
+                score_tails,
+                facts,
+                self.known,
+                memory_budget=self.settings.memory_budget,
+                device="cpu",
+                progress=progress,
+            )
+            for name, score_tails in baselines_of(self.dataset.train).items()
+        }
+        model.eval()
+        with torch.no_grad():
+            vectors = model.node_vectors()
+            own = self._rank_links(model, vectors, split, facts, Processes(), progress)
+        found = {name: report_links(each).both.to_json() for name, each in ranks.items()}
+        return found | divide_by_shortcut(own, ranks[HALF_LINKS])
 
     def _report(
         self, model: LinkModel, split: str, max_facts: int, progress: Progress | None

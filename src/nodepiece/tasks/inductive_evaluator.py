@@ -9,6 +9,7 @@ from torch import Tensor
 from nodepiece.data.dataset import SPLITS, Dataset
 from nodepiece.decoders.inductive_model import InductiveModel
 from nodepiece.encoders.graph_view import GraphView, tokenize_by_relations
+from nodepiece.evaluation.baselines import HALF_LINKS, baselines_of, divide_by_shortcut
 from nodepiece.evaluation.known_answers import KnownAnswers, known_tails
 from nodepiece.evaluation.metrics import report_links
 from nodepiece.evaluation.personalized_pagerank import walk_over
@@ -94,6 +95,26 @@ class InductiveEvaluator:
         """Another baseline: counts over the graph that is evaluated on."""
         score_tails = count_tails(self.dataset.train).score_tails
         return self.evaluate(score_tails, split, torch.device("cpu"))
+
+    def compare_baselines(
+        self, model: InductiveModel, split: str, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        """The metrics of baselines by name among drawn nodes and all nodes, and of the model.
+
+        Those of the model are among all nodes, with and without shortcuts.
+        """
+        number, found = self.settings.test_facts, {}
+        baselines = {}
+        for name, score_tails in baselines_of(self.dataset.train).items():
+            draws, ranks = self.rank(score_tails, split, number, torch.device("cpu"), progress)
+            baselines[name] = ranks
+            found[name] = report_sampled(draws).scores
+            found[f"{name}, {ALL_NODES}"] = report_links(ranks).both.to_json()
+        model.eval()
+        with torch.no_grad():
+            device = model.tables.relations.device
+            _, own = self.rank(self.scorer(model), split, number, device, progress)
+        return found | divide_by_shortcut(own, baselines[HALF_LINKS])
 
     def evaluate(
         self,

@@ -20,7 +20,7 @@ from nodepiece.encoders.graph_view import tokenize_by_relations
 from nodepiece.encoders.pieces import count_pieces, resample_relations
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
-from nodepiece.evaluation.report import Report
+from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.inductive_evaluator import InductiveEvaluator
@@ -178,6 +178,11 @@ class InductiveLinkPrediction:
         if not len(self.inference.part(split)):
             return None
         return self.evaluator.evaluate_popularity(split)
+
+    def compare_baselines(
+        self, model: InductiveModel, split: str, *, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        return self.evaluator.compare_baselines(model, split, progress)
 
     def remarks(self) -> dict[str, Any]:
         """Numbers of facts, and the metrics of personalized PageRank on the same facts and draws.

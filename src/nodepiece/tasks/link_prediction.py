@@ -20,7 +20,7 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.path_scorers import is_on
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
-from nodepiece.evaluation.report import Report
+from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.evaluator import LinkEvaluator
@@ -129,6 +129,11 @@ class LinkPrediction:
         if self.evaluator.ranks_relations or not len(self.dataset.part(split)):
             return None
         return self.evaluator.popularity(split).named(self.dataset.names.relation)
+
+    def compare_baselines(
+        self, model: LinkModel, split: str, *, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        return self.evaluator.compare_baselines(model, split, progress)
 
     def remarks(self) -> dict[str, Any]:
         return {

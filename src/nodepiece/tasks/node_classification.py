@@ -18,7 +18,7 @@ from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError
 from nodepiece.evaluation.classification import AREAS, ClassificationReport, classification_report
 from nodepiece.evaluation.ranking import Progress
-from nodepiece.evaluation.report import Report
+from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.label_folder import read_label_folder, write_label_folder
@@ -179,6 +179,13 @@ class NodeClassification:
 
     def popularity(self, split: str) -> Report | None:
         return None  # there is nothing to rank
+
+    def compare_baselines(
+        self, model: ClassModel, split: str, *, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        raise InputError(
+            f"no baselines are ranked for {self.experiment.task}; leave --baselines out"
+        )
 
     def remarks(self) -> dict[str, Any]:
         """The numbers of labelled nodes and labels of each split."""

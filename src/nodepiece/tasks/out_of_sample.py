@@ -22,7 +22,7 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.path_scorers import is_on
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
-from nodepiece.evaluation.report import Report
+from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
@@ -234,6 +234,13 @@ class OutOfSample:
         if split not in self.unseen or not self.unseen[split].num_edges:
             return None
         return self.evaluator.popularity(split).named(self.dataset.names.relation)
+
+    def compare_baselines(
+        self, model: LinkModel, split: str, *, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        raise InputError(
+            f"no baselines are ranked for {self.experiment.task}; leave --baselines out"
+        )
 
     def remarks(self) -> dict[str, Any]:
         return {"unseen_nodes": {split: edges.num_unseen for split, edges in self.unseen.items()}}

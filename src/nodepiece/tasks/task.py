@@ -10,7 +10,7 @@ from torch import nn
 
 from nodepiece.data.open import DataSource
 from nodepiece.evaluation.ranking import Progress
-from nodepiece.evaluation.report import Report
+from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment, scorer_groups
 from nodepiece.tokenizer.tokens import TokenTable
@@ -87,6 +87,14 @@ class Task(Protocol[Model]):
         """What popularity, a baseline without training, makes of the same facts.
 
         None where the task has no such baseline, or the split is empty.
+        """
+
+    def compare_baselines(
+        self, model: Model, split: str, *, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        """The metrics of baselines on a split by name, and of the model with and without shortcuts.
+
+        A task without them raises an InputError.
         """
 
     def remarks(self) -> dict[str, Any]:
