@@ -1,5 +1,6 @@
 import math
 from itertools import pairwise
+from unittest import mock
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
+from nodepiece.training import softmax_cpu
 from nodepiece.training.losses import (
     ONE_VS_ALL_LOSSES,
     SAMPLED_LOSSES,
@@ -192,3 +194,15 @@ def test_one_vs_all_losses_fit_into_a_cuda_graph(name: str) -> None:
         captured = gradient()
     graph.replay()
     torch.testing.assert_close(captured, expected)
+
+
+def test_on_a_cpu_the_loss_of_many_blocks_is_that_of_the_plain_formula() -> None:
+    scores = random_scores(6, 50)
+    answers = torch.tensor([[0, 0, 3, 5], [1, 49, 7, 0]])
+    weight = torch.tensor([1.0, 0.5, 2.0, 0.25], dtype=torch.float64)
+    with mock.patch.object(softmax_cpu, "BLOCK_NUMBERS", 100):  # two rows at a time
+        loss = 3 * cross_entropy_all(scores.T.contiguous().T, answers, weight, smoothing=0.1)
+    labels = torch.full((4, 50), 0.1 / 49, dtype=torch.float64)
+    labels[torch.arange(4), answers[1]] = 0.9
+    each = functional.cross_entropy(scores[answers[0]], labels, reduction="none")
+    assert_same_value_and_gradient(loss, 3 * (weight * each).sum() / weight.sum(), scores)

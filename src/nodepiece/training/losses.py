@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from nodepiece.training import softmax_cpu
+
 
 class OneVsAllLoss(Protocol):
     def __call__(
@@ -91,6 +93,10 @@ def cross_entropy_all(
     Labels are smoothed as in `binary_cross_entropy_all`. Some weight must be above 0.
     """
     yes, no = _smoothed_labels(scores, smoothing)
+    if scores.device.type == "cpu" and scores.numel() > softmax_cpu.BLOCK_NUMBERS:
+        weight = scores.new_ones(answers.shape[1]) if sample_weight is None else sample_weight
+        total = weight.sum() if count is None or sample_weight is None else count
+        return softmax_cpu.softmax_loss(scores, answers, (weight / total).to(scores.dtype), no)
     normalizer = scores.logsumexp(dim=1)  # (batch,)
     if no:
         normalizer = normalizer - no * scores.sum(dim=1)
