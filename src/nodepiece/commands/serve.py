@@ -60,7 +60,7 @@ def serve(
 
             webbrowser.open(address)
 
-    serve_app(make_app(opened, settings), host, port, started=started)
+    serve_app(make_app(opened, settings), settings, host, port, started=started)
 
 
 def open_run(folder: Path) -> "Run":

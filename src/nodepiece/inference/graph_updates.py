@@ -48,6 +48,10 @@ COMPACT_SHARE = 4  # when one row in this many has changed
 ATTEMPTS = 20
 
 
+class UpdateUnderWay(InputError):
+    """Another process or thread updates the run."""
+
+
 @dataclass(frozen=True, eq=False)
 class StoredState:
     """A base and the batches after it."""
@@ -156,7 +160,7 @@ def write_lock(run: Path) -> Iterator[None]:
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
     with kept(descriptor):
         if not try_lock(descriptor):
-            raise InputError(f"another update of {run} is under way; try again when it is done")
+            raise UpdateUnderWay(f"another update of {run} is under way; try again when it is done")
         # Training takes its own lock first and then checks for this one: one of both is refused.
         if has_writer(run):
             raise InputError(

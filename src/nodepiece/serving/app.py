@@ -16,6 +16,7 @@ from nodepiece.serving.routes import read_routes
 from nodepiece.serving.service import Service
 from nodepiece.serving.settings import ServeSettings
 from nodepiece.serving.system_routes import system_routes
+from nodepiece.serving.write_routes import write_routes
 
 STATIC = Path(__file__).parent / "static"
 PAGE = "index.html"
@@ -44,6 +45,7 @@ def make_app(runs: Sequence[Run], settings: ServeSettings | None = None) -> Fast
     app.state.service = service
     add_problems(app)
     app.include_router(read_routes(service))
+    app.include_router(write_routes(service))
     app.include_router(system_routes(service))
     app.mount("/static", StaticFiles(directory=STATIC), "static")
 

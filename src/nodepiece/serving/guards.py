@@ -1,13 +1,17 @@
 """What every request passes: limits on its body, and headers that protect the page."""
 
 import asyncio
+from hmac import compare_digest
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nodepiece.serving.problems import Problem
 from nodepiece.serving.settings import ServeSettings
 
+JSON = "application/json"
 SECURITY = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -19,6 +23,25 @@ SECURITY = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+def check_writer(request: Request, settings: ServeSettings) -> None:
+    """Refuse an update that is not allowed, or that a page of another server sent."""
+    if not settings.writable:
+        raise Problem(403, "this server is read-only; start it with --writable")
+    if settings.token is not None:
+        given = request.headers.get("authorization", "").encode()
+        if not compare_digest(given, f"Bearer {settings.token}".encode()):
+            raise Problem(
+                401,
+                "updates need the header Authorization: Bearer TOKEN",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+    origin = request.headers.get("origin")
+    if origin is not None and origin not in settings.origins:
+        here = urlsplit(origin).netloc == request.headers.get("host")
+        if not here:
+            raise Problem(403, f"pages of {origin} may not update the graph; see --allow-origin")
 
 
 class Guard:
@@ -40,18 +63,21 @@ class Guard:
             await send(message)
 
         try:
-            body = await self._body(Headers(scope=scope), receive)
+            body = await self._body(scope["method"], Headers(scope=scope), receive)
         except Problem as problem:
             await problem.to_response()(scope, receive, send_guarded)
             return
         await self.app(scope, replayed(body, receive), send_guarded)
 
-    async def _body(self, headers: Headers, receive: Receive) -> bytes:
+    async def _body(self, method: str, headers: Headers, receive: Receive) -> bytes:
         """The whole body; one that is too large or too slow is refused."""
         limits = self.settings.limits
         too_large = Problem(
             413, f"the body is larger than {limits.body:,} bytes", headers={"Connection": "close"}
         )
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if method == "POST" and media_type != JSON:  # forms, which any page may send, have others
+            raise Problem(415, f"the body is {media_type or 'of no type'}; send {JSON}")
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > limits.body:
             raise too_large

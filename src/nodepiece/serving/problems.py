@@ -25,6 +25,7 @@ TITLES = {
     408: "the request took too long to arrive",
     409: "the state of the graph does not allow this",
     413: "the request is too large",
+    415: "the body has another format",
     421: "this server has another name",
     422: "the request has a wrong value",
     500: "an error in nodepiece",

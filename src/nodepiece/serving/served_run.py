@@ -11,17 +11,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nodepiece.encoders.parameters import num_parameters
+from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.graph_updates import last_number
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
+from nodepiece.inference.update import updatable
 from nodepiece.serving.answers import State, current_state
+from nodepiece.serving.follower import Follower
 from nodepiece.serving.models import NamedFact
 from nodepiece.serving.name_search import NameSearch
 from nodepiece.serving.node_record import graph_of, is_present, names_of
 from nodepiece.serving.problems import Problem
+from nodepiece.serving.settings import ServeSettings
+from nodepiece.serving.writer import GraphWriter
 from nodepiece.tasks.run_folder import METRICS
 
 POLL_SECONDS = 0.005
@@ -30,21 +35,44 @@ POLL_SECONDS = 0.005
 class ServedRun:
     """A run that any number of requests read, each from one state."""
 
-    def __init__(self, name: str, run: Run, *, writable: bool) -> None:
-        self.name, self.run = name, run
-        self.writable = writable and isinstance(run, LinkRun)
+    def __init__(self, name: str, run: Run, settings: ServeSettings) -> None:
+        self.name, self.run, self.settings = name, run, settings
+        self.why_not_writable = why_not_writable(run) if settings.writable else "it is read-only"
+        self.writer: GraphWriter | None = None
+        self.follower: Follower | None = None
+
+    @property
+    def writable(self) -> bool:
+        return not self.why_not_writable
 
     def state(self, assume: Sequence[NamedFact] = ()) -> State:
         return current_state(self.run, assume)
 
     def prepare(self) -> None:
-        """Compute what the first requests would wait for."""
+        """Compute what the first requests would wait for, and start the writer."""
         state = self.state()
         if isinstance(state.run, FactRun):
             candidates = state.run.snapshot.candidates
             _ = candidates.known_tails, candidates.has_loops, candidates.num_facts
         state.run.embed(names_of(state.run).nodes[:1].to_pylist())
         _ = self.search
+        if not isinstance(self.run, LinkRun):
+            return
+        if not self.writable:
+            self.follower = Follower(self.refresh, self.run.folder)
+        else:
+            self.writer = GraphWriter(
+                self.run,
+                capacity=self.settings.limits.queue,
+                on_commit=lambda number, seconds: None,
+            )
+
+    def close(self) -> None:
+        """Commit the updates that were accepted."""
+        if self.writer is not None:
+            self.writer.close()
+        if self.follower is not None:
+            self.follower.close()
 
     async def wait_for(self, version: int, seconds: float) -> None:
         """Return when the run has a version, or raise a problem when it takes too long."""
@@ -58,11 +86,12 @@ class ServedRun:
                     headers={"Retry-After": "1"},
                 )
             await asyncio.sleep(POLL_SECONDS)
-            self.refresh()
 
     def refresh(self) -> None:
         """Read updates of other processes from disk, if there are any."""
         run = self.run
+        if self.writer is not None:
+            return  # which does it between two batches
         if isinstance(run, LinkRun) and not run.is_up_to_date(last_number(run.folder)):
             run.refresh()
 
@@ -132,6 +161,15 @@ class ServedRun:
             "graph": {"facts": graph.num_triples, "nodes": state.run.num_nodes},
             "metrics": read_metrics(self.run),
         }
+
+
+def why_not_writable(run: Run) -> str:
+    """Why the graph of a run cannot be updated; "" if it can."""
+    try:
+        updatable(run)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def num_facts(state: State) -> LongArray:

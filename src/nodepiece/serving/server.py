@@ -8,6 +8,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from nodepiece.errors import InputError
+from nodepiece.serving.settings import ServeSettings
 
 
 class AnnouncedServer(uvicorn.Server):
@@ -24,17 +25,32 @@ class AnnouncedServer(uvicorn.Server):
 
 
 def serve_app(
-    app: FastAPI, host: str, port: int, *, started: Callable[[str], None] = lambda address: None
+    app: FastAPI,
+    settings: ServeSettings,
+    host: str,
+    port: int,
+    *,
+    started: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM. `started` gets the address of the page."""
     bound = bind(host, port)
     address = address_of(bound, host)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=20
-    )
-    server = AnnouncedServer(config, lambda: started(address))
+    server = AnnouncedServer(configure(app, settings), lambda: started(address))
     with bound:
         asyncio.run(server.serve([bound]))
+
+
+def configure(app: FastAPI, settings: ServeSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=20,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+    )
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -20,8 +20,7 @@ class Service:
         self.settings = settings
         names = distinct_names([run.folder.absolute().name for run in runs])
         self.runs = {
-            name: ServedRun(name, run, writable=settings.writable)
-            for name, run in zip(names, runs, strict=True)
+            name: ServedRun(name, run, settings) for name, run in zip(names, runs, strict=True)
         }
         self.pool = ThreadPoolExecutor(settings.threads, "nodepiece-answer")
         self.num_waiting = 0
@@ -68,6 +67,9 @@ class Service:
         self.is_ready = True
 
     def close(self) -> None:
+        """Finish the updates that were accepted, and end all threads."""
+        for served in self.runs.values():
+            served.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
