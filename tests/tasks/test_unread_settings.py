@@ -18,14 +18,14 @@ from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.recipes import experiment_names
 from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
-from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.link_prediction import LinkPrediction, check_hiding
 from nodepiece.tasks.node_classification import NodeClassification
 from nodepiece.tasks.registry import TASKS, check_task
 from nodepiece.tasks.task import Task, fields_of
 from nodepiece.tasks.unread_settings import refuse_unread
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
-from nodepiece.training.settings import OneVsAllSettings, SampledSettings
+from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 
 EXPERIMENTS = {
     "link-prediction": couples.experiment(),
@@ -205,3 +205,16 @@ def test_every_metric_that_a_task_accepts_is_computed_in_validation(task: str) -
 def test_an_experiment_that_comes_along_has_no_setting_that_its_task_ignores(name: str) -> None:
     chosen = load_experiment(name)
     refuse_unread(chosen, TASKS[chosen.task])
+
+
+def test_fewer_queries_for_paths_need_separate_losses() -> None:
+    walks = WalkSettings(2)
+    experiment = Experiment(
+        name="mine",
+        dataset="countries",
+        walks=walks,
+        training=TrainingSettings(loss="cross-entropy", hide_targets=True),
+        one_vs_all=OneVsAllSettings(path_queries=8),
+    )
+    with pytest.raises(InputError, match=r"walks.separate_losses = true, or leave it out"):
+        check_hiding(experiment)

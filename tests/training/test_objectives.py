@@ -237,3 +237,22 @@ def test_apart_walks_and_vectors_each_have_a_loss_of_their_own() -> None:
     )
     loss = one_vs_all_loss(model, batch, TrainingSettings(loss="cross-entropy"))
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_paths_can_be_trained_on_the_first_queries_only() -> None:
+    model = tiny_model(walks=2).double()
+    walks = model.scorers["walks"]
+    assert isinstance(walks, Walks)
+    walks.settings = WalkSettings(2, separate_losses=True)
+    batch = BATCH._replace(
+        sample_weight=WEIGHT.double(), edges=torch.zeros(len(WEIGHT), dtype=torch.int64)
+    )
+    rows, tails = torch.tensor([0, 0, 1, 2]), torch.tensor([1, 3, 4, 1])
+    first, of_first = rows[:3], tails[:3]  # the answers of the first two queries
+    expected = functional.cross_entropy(dense_scores(model)[rows], tails)
+    expected = expected + functional.cross_entropy(
+        path_scores(model, HEADS, RELATIONS)[first], of_first
+    )
+    settings = OneVsAllSettings(path_queries=2)
+    loss = one_vs_all_loss(model, batch, TrainingSettings(loss="cross-entropy"), settings)
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)

@@ -246,7 +246,7 @@ INDUCTIVE_LINK_PREDICTION = TaskRecord(
         *("encoder", "graph", SCORERS, "sampled"),
         *fields_of("decoder", without=["start_range"]),
         *fields_of("training", without=["shuffle_anchors"]),
-        *fields_of("one_vs_all", without=["regularization"]),
+        *fields_of("one_vs_all", without=["regularization", "path_queries"]),
         *RANKING,
         *("evaluation.num_negatives", "evaluation.num_draws", "evaluation.unseen_relations"),
     ),

@@ -214,6 +214,11 @@ def refuse_visible_targets(experiment: Experiment, needed: str, is_hidden: objec
         off = f"{settings.name}.{settings.switch} = 0"
         if not experiment.training.is_one_vs_all:
             raise InputError(f"{settings.name} goes with the losses against all nodes; set {off}")
+        if experiment.one_vs_all.path_queries and not settings.separate_losses:
+            raise InputError(
+                "one_vs_all.path_queries trains paths on fewer queries than vectors, so each needs "
+                f"its own loss; set {settings.name}.separate_losses = true, or leave it out"
+            )
         if not is_hidden:
             raise InputError(
                 f"{settings.name} would follow the predicted fact itself; set {needed}, or {off}"

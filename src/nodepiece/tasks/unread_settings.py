@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from nodepiece.decoders.path_scorers import is_on
 from nodepiece.errors import InputError
 from nodepiece.settings import (
     Experiment,
@@ -60,6 +61,8 @@ def why_unread(
         return f'training.loss = "{training.loss}" has sampled negatives'
     if name == "one_vs_all.smoothing" and training.loss == "filtered-cross-entropy":
         return f'training.loss = "{training.loss}" has no smoothing'
+    if name == "one_vs_all.path_queries" and not any(map(is_on, experiment.scorers)):
+        return "no path scorer is switched on"
     if name == "one_vs_all.hide_pairs" and not training.hide_targets:
         return "training.hide_targets is false"
     if group == "sampled" and training.is_one_vs_all:

@@ -42,26 +42,49 @@ def one_vs_all_loss(
     edge_mask: Tensor | None = None,  # (num_edges,) 0: also hidden from paths and graph layers
 ) -> Tensor:
     """The loss of every query against every node; node vectors are computed once for the step."""
+    followed = first_queries(batch, settings.path_queries)
     if hidden is not None:
-        visible = hidden.mask_without(cast(Tensor, batch.edges))
+        visible = hidden.mask_without(cast(Tensor, (batch if model.layers else followed).edges))
         edge_mask = visible if edge_mask is None else visible * edge_mask
     vectors = model.node_vectors(edge_mask)
     vector_scores = model.score_by_vectors(batch.heads, batch.relations, vectors).float()
     path_scores = model.scorers.all_scores(
-        batch.heads, batch.relations, lambda: model.path_graph(edge_mask)
+        followed.heads, followed.relations, lambda: model.path_graph(edge_mask)
     )
-    loss = loss_with_paths(
-        vector_scores,
-        path_scores,
-        batch.answers,
-        batch.sample_weight,
-        loss=partial(
-            ONE_VS_ALL_LOSSES[training.loss], smoothing=settings.smoothing, count=batch.mean_count
-        ),
-    )
+    compute = partial(ONE_VS_ALL_LOSSES[training.loss], smoothing=settings.smoothing)
+    if followed is batch:
+        loss = loss_with_paths(
+            vector_scores,
+            path_scores,
+            batch.answers,
+            batch.sample_weight,
+            loss=partial(compute, count=batch.mean_count),
+        )
+    else:
+        loss = compute(vector_scores, batch.answers, batch.sample_weight, count=batch.mean_count)
+        for _, scores in path_scores:
+            loss = loss + compute(scores.float(), followed.answers, followed.sample_weight)
     if settings.relation_weight or settings.regularization:
         loss = loss + loss_of_answers(model, batch, vectors, settings)
     return loss
+
+
+def first_queries(batch: QueryBatch, number: int) -> QueryBatch:
+    """The first queries of a batch with their answers; 0: all. Shapes do not depend on values.
+
+    Answers of other queries become padding, which repeats the first answer with weight 0.
+    """
+    if not number or number >= len(batch.heads):
+        return batch
+    is_in = batch.answers[0] < number
+    edges = cast(Tensor, batch.edges)
+    return QueryBatch(
+        batch.heads[:number],
+        batch.relations[:number],
+        torch.where(is_in, batch.answers, batch.answers[:, :1]),
+        batch.sample_weight * is_in,
+        torch.where(is_in, edges, edges[0]),
+    )
 
 
 def loss_with_paths(

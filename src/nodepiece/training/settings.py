@@ -87,6 +87,8 @@ class OneVsAllSettings:
     query_balance: float = 0.0
     hide_pairs: bool = False  # with hide_targets: hidden are all edges between head and target
     steps_per_epoch: int = 0  # of queries drawn at random; 0: an epoch has every query once
+    # queries of a batch that path scorers with separate losses are trained on; 0: all
+    path_queries: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing < 1:
@@ -94,7 +96,9 @@ class OneVsAllSettings:
         if not 0 < self.target_share <= 1:
             raise InputError(f"one_vs_all.target_share must be in (0, 1], got {self.target_share}")
         weights = ("relation_weight", "regularization", "query_balance")
-        refuse_negative(self, "one_vs_all", *weights, "most_targets", "steps_per_epoch")
+        refuse_negative(
+            self, "one_vs_all", *weights, "most_targets", "steps_per_epoch", "path_queries"
+        )
 
 
 @dataclass(frozen=True)
