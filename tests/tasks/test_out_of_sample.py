@@ -74,7 +74,7 @@ def test_ranks_are_those_of_a_node_known_by_its_other_facts(
                 there = run_of.with_facts(others)
                 asked = Query(there.dataset.names.node_id(node), relation, is_relation_query=False)
                 first, second = torch.tensor([asked.first]), torch.tensor([asked.second])
-                path_graph = there.snapshot._path_graph
+                path_graph = there.snapshot.path_graph
                 for _, found in there.model.scorers.all_scores(first, second, path_graph):
                     scores = scores + found.detach().numpy()[0, : len(scores)]
             target = names.node_id(tail if asks_tail else head)

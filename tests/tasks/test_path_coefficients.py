@@ -166,7 +166,7 @@ def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
             scorers = answering.model.scorers
             scorers.train()  # where there is no coefficient
             first, second = torch.tensor([asked.first]), torch.tensor([asked.second])
-            ((_, walked),) = scorers.all_scores(first, second, answering.snapshot._path_graph)
+            ((_, walked),) = scorers.all_scores(first, second, answering.snapshot.path_graph)
             scorers.eval()
         expected = (by_vectors + coefficient * walked)[0].numpy()
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

@@ -103,6 +103,17 @@ class Walks(PathScorer):
             scores = scores + (1 + plain) * (chance + PLAIN_FLOOR).log() + out * (chance == 0)
         return scores.T
 
+    def step_weights(self, queries: Tensor, relations: Tensor) -> tuple[Tensor, Tensor]:
+        """The preferences of every step, and the weights of all lengths.
+
+        (batch, dim), (num_relations, dim) -> (num_steps, num_relations, batch), (num_steps, batch).
+        """
+        scale = relations.shape[1] ** -0.5
+        preferences = torch.stack(
+            [2 * (relations @ prefer(queries).T * scale).sigmoid() for prefer in self.prefer]
+        )
+        return preferences, softplus(self.mix(queries)).T
+
     def reached(
         self,
         heads: Tensor,
@@ -111,11 +122,7 @@ class Walks(PathScorer):
         walk_graph: WalkGraph,
     ) -> Tensor:
         """The probability of each node after each step, summed with weights: (num_nodes, batch)."""
-        mix = softplus(self.mix(queries)).T  # (num_steps, batch)
-        scale = relations.shape[1] ** -0.5
-        preferences = torch.stack(
-            [2 * (relations @ prefer(queries).T * scale).sigmoid() for prefer in self.prefer]
-        )
+        preferences, mix = self.step_weights(queries, relations)
         if walks_cpu.can_walk(preferences, mix, walk_graph):
             return walks_cpu.walk(heads, preferences, mix, walk_graph)
         return walk_graph.walk(heads, preferences, mix)

@@ -71,12 +71,19 @@ class GraphLayer(nn.Module):
 
     def forward(self, nodes: Tensor, relations: Tensor, neighbourhoods: Neighbourhoods) -> Tensor:
         # (num_nodes, dim), (num_relations, dim) -> (num_nodes, dim)
+        return self.combine(nodes, self.aggregate(nodes, relations, neighbourhoods))
+
+    def aggregate(self, nodes: Tensor, relations: Tensor, neighbourhoods: Neighbourhoods) -> Tensor:
+        """The mean over relations of (mean neighbour * relation), of every node."""
         edge_index = neighbourhoods.edge_index
         pair = edge_index.target_relations.of_edges.rows
         # Pairs are dropped with all their edges, so the others keep their means over neighbours.
         share = self.edge_dropout(neighbourhoods.share_of_pair).index_select(0, pair)
         if neighbourhoods.edge_mask is not None:
             share = share * neighbourhoods.edge_mask
-        aggregated = sum_products(nodes, relations, share, edge_index)
+        return sum_products(nodes, relations, share, edge_index)
+
+    def combine(self, nodes: Tensor, aggregated: Tensor) -> Tensor:
+        """The vectors of some nodes after the layer: (num_rows, dim) twice -> (num_rows, dim)."""
         update = self.norm(self.own(nodes) + self.message(aggregated)).relu()
         return nodes + self.dropout(update)

@@ -21,6 +21,7 @@ from nodepiece.inference.bulk import (
     answer_in_batches,
 )
 from nodepiece.inference.discover import DiscoverSettings, discover_facts
+from nodepiece.inference.explanation import Explanation
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.opened_run import Prediction, Run, node_list
 from nodepiece.inference.queries import Refused
@@ -209,6 +210,26 @@ class FactRun(Run):
             self.calibrated,
         )
         return discover_facts(self.snapshot, settings, progress=progress)
+
+    def explain(
+        self,
+        *,
+        head: str,
+        relation: str,
+        tail: str,
+        paths: int = 5,
+        pieces: int = 8,
+        facts: int = 4,
+        similar: int = 5,
+    ) -> Explanation:
+        from nodepiece.inference.explain import ExplainSettings, explain_fact  # imports this file
+
+        refuse_after_fork()
+        for part, value in (("head", head), ("relation", relation), ("tail", tail)):
+            if not isinstance(value, str):
+                raise InputError(f"{part} must be one name, got {value!r}; explain a whole fact")
+        settings = ExplainSettings(paths, pieces, facts, similar)
+        return explain_fact(self.snapshot, head, relation, tail, settings, self.calibrated)
 
     @property
     def calibrated(self) -> Calibrated | None:

@@ -14,11 +14,13 @@ from nodepiece.data.any_graph import with_names
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.inductive import with_relation_ids_of
 from nodepiece.decoders.inductive_model import EncodedGraph, InductiveModel
+from nodepiece.decoders.path_scorers import PathGraph, PathScorers
 from nodepiece.decoders.triple_scores import VectorScores
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report, Scores
-from nodepiece.graph.arrays import FloatArray
+from nodepiece.graph.adjacency import Adjacency, build_adjacency
+from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.candidates import Candidates
 from nodepiece.inference.computed_once import computed_once
@@ -30,6 +32,7 @@ from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.inference.similar import NodeVectors
 from nodepiece.tasks.inductive_evaluator import InductiveEvaluator
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
+from nodepiece.tokenizer.changing_graph import without
 
 NO_FACTS = np.empty((0, 3), np.int32)
 
@@ -62,6 +65,38 @@ class EncodedSnapshot:
         graph, number = self.encoded, self.dataset.train.num_relations
         rows = [graph.view.relation_row(relation, number) for relation in range(2 * number)]
         return torch.tensor(rows, device=graph.nodes.device)
+
+    @property
+    def scorers(self) -> PathScorers:
+        return self.model.scorers
+
+    @computed_once
+    def adjacency(self) -> Adjacency:
+        """The edges of every node, inverses included."""
+        return build_adjacency(self.dataset.train)
+
+    @computed_once
+    def node_table(self) -> NodeVectors:
+        """The vectors of all nodes, to compare them with each other."""
+        names, present = self.dataset.names.nodes, self.candidates.is_present
+        return NodeVectors(PatchedVectors.of(self.encoded.nodes), names, present)
+
+    def path_graph(self) -> PathGraph:
+        """The graph that path scorers follow."""
+        return self.encoded.path_graph()
+
+    def path_relation(self, relation: int) -> int:
+        """The id that a relation, maybe an inverse, has in `path_graph`."""
+        return int(self.relation_rows[relation])
+
+    def without(self, removed: IntArray) -> "EncodedSnapshot":
+        """The model on the graph without some facts, by ids: tokens and vectors are made again."""
+        graph = self.dataset.train
+        less = replace(graph, triples=without(graph.triples, removed))
+        dataset = replace(self.dataset, train=less)
+        experiment, num_known = self.evaluator.experiment, self.evaluator.num_known
+        evaluator = InductiveEvaluator(experiment, dataset, num_known)
+        return EncodedSnapshot(self.model, evaluator, dataset)
 
     def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
         """Scores of all nodes: (batch,) ids twice -> (batch, num_nodes)."""
@@ -138,9 +173,7 @@ class InductiveRun(FactRun):
         return "" if self.other_graph is None else " of another graph"
 
     def node_table(self) -> NodeVectors:
-        snapshot = self.snapshot
-        names, present = snapshot.dataset.names.nodes, snapshot.candidates.is_present
-        return NodeVectors(PatchedVectors.of(snapshot.encoded.nodes), names, present)
+        return self.snapshot.node_table
 
     def node_names(self) -> list[str]:
         return self.dataset.names.nodes.to_pylist()

@@ -3,10 +3,10 @@
 The graph may change: by assumed facts (`with_facts`), and by stored updates.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,10 @@ from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.unseen_nodes import refuse_without_pieces
+from nodepiece.errors import InputError
+from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.names import Names
+from nodepiece.inference.explained import named_fact
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.graph_slot import GraphSlot
@@ -29,7 +33,13 @@ from nodepiece.inference.snapshot import HypotheticalSnapshot, Snapshot
 from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.out_of_sample import OutOfSample
-from nodepiece.tokenizer.changing_graph import ChangingGraph, NamedFacts, by_name
+from nodepiece.tokenizer.changing_graph import (
+    ChangingGraph,
+    NamedFact,
+    NamedFacts,
+    by_name,
+    without,
+)
 
 
 class LinkRun(FactRun):
@@ -79,7 +89,7 @@ class LinkRun(FactRun):
 
     @property
     def is_hypothetical(self) -> bool:
-        """Whether some of its facts are assumed (`with_facts`)."""
+        """Whether facts are assumed (`with_facts`) or left out (`without_facts`)."""
         return isinstance(self.snapshot, HypotheticalSnapshot)
 
     @property
@@ -111,7 +121,8 @@ class LinkRun(FactRun):
 
     def _state(self) -> str:
         if self.is_hypothetical:
-            return ", with assumed facts"
+            assumed = cast(HypotheticalSnapshot, self.snapshot)
+            return ", with assumed facts" if assumed.facts else ", with some facts left out"
         return "" if self.updates is None else ", with updates"
 
     def node_names(self) -> list[str]:
@@ -175,8 +186,29 @@ class LinkRun(FactRun):
                 assumed = snapshot.with_facts(named)
                 if assumed is None and self.snapshot is snapshot:
                     assumed = snapshot.with_separate_graph().with_facts(named)
+        if isinstance(snapshot, HypotheticalSnapshot):
+            removed = without(snapshot.change.batch.removed, fact_ids(assumed.names, named))
+            assumed = assumed.without(removed) if len(removed) else assumed
         other = copy(self)
         other._snapshot = assumed
+        return other
+
+    def without_facts(self, facts: NamedFacts) -> Self:
+        """A run that answers as if these facts, by name, were not in its graph.
+
+        Pieces and vectors are computed again without training. The run itself does not change, and
+        later updates of it do not affect the returned run.
+        """
+        refuse_after_fork()
+        snapshot = self.snapshot
+        ids = np.unique(fact_ids(snapshot.names, by_name(facts)), axis=0)
+        if len(missing := without(ids, snapshot.dataset.train.triples)):
+            raise InputError(
+                f"the graph has no fact {' — '.join(named_fact(snapshot.names, missing[0]))}; only "
+                "its own facts can be left out"
+            )
+        other = copy(self)
+        other._snapshot = snapshot.without(ids)
         return other
 
     def to(self, device: torch.device | str) -> Self:
@@ -188,5 +220,17 @@ class LinkRun(FactRun):
         from nodepiece.inference.run import reopen  # which opens runs of all kinds
 
         snapshot = self.snapshot
-        facts = snapshot.facts if isinstance(snapshot, HypotheticalSnapshot) else ()
-        return reopen, (self.address, facts)
+        if not isinstance(snapshot, HypotheticalSnapshot):
+            return reopen, (self.address,)
+        names, removed = snapshot.base.names, snapshot.change.batch.removed
+        left_out = tuple(named_fact(names, fact) for fact in removed)
+        return reopen, (self.address, snapshot.facts, left_out)
+
+
+def fact_ids(names: Names, facts: Iterable[NamedFact]) -> IntArray:
+    """(num_facts, 3) ids of facts by name; the relation is a direct one."""
+    rows = [
+        (names.node_id(head), names.relation_id(relation), names.node_id(tail))
+        for head, relation, tail in facts
+    ]
+    return np.array(rows, np.int32).reshape(-1, 3)

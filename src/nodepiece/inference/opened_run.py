@@ -17,6 +17,7 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.short_text import plural
+from nodepiece.inference.explanation import Explanation
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.named_vectors import NamedVectors
 from nodepiece.inference.opened_files import OpenedFiles
@@ -221,6 +222,26 @@ class Run:
         """
         raise InputError(self.no_facts())
 
+    def explain(
+        self,
+        *,
+        head: str,
+        relation: str,
+        tail: str,
+        paths: int = 5,
+        pieces: int = 8,
+        facts: int = 4,
+        similar: int = 5,
+    ) -> Explanation:
+        """Why the run scores a fact as it does, whether it is known or not.
+
+        The explanation has the best paths from head to tail, the pieces that both nodes share and
+        those that carry the score, the few facts without which the answer would fall (found by
+        taking facts out and computing tokens and vectors again, without training), and similar
+        facts of the graph; at most so many of each as given. The run does not change.
+        """
+        raise InputError(self.no_facts())
+
     def no_facts(self) -> str:
         """Why this run does not complete facts, in words."""
         return (
@@ -251,6 +272,13 @@ class Run:
         raise InputError(
             f"{self.folder} is a run of {self.experiment.task} and takes no more facts; a run of "
             "link prediction does"
+        )
+
+    def without_facts(self, facts: NamedFacts) -> "Run":
+        """A run that answers as if these facts, by name, were not in its graph."""
+        raise InputError(
+            f"{self.folder} is a run of {self.experiment.task}, and its facts cannot be left out; "
+            "those of a run of link prediction can"
         )
 
     def node_names(self) -> list[str]:

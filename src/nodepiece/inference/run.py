@@ -63,15 +63,18 @@ def _open(files: OpenedFiles, overrides: tuple[str, ...], device: torch.device) 
     return RUNS[record.run](Opened(files, table, overrides), task, model.to(device))
 
 
-def reopen(address: Address, facts: tuple[NamedFact, ...] = ()) -> Run:
-    """Open a pickled run, with its assumed facts."""
+def reopen(
+    address: Address, facts: tuple[NamedFact, ...] = (), left_out: tuple[NamedFact, ...] = ()
+) -> Run:
+    """Open a pickled run, with its assumed facts, and without those that are left out."""
     run = load(address.folder, device=address.device, overrides=address.overrides)
     if run.opened.files.model_hash != address.model_hash:
         raise InputError(
             f"the files of {address.folder} were replaced since the run was pickled; load it again "
             "and pickle that one"
         )
-    return run.with_facts(facts) if facts else run
+    run = run.with_facts(facts) if facts else run
+    return run.without_facts(left_out) if left_out else run
 
 
 def reopen_on(address: Address, graph: KnowledgeGraph, unseen_relations: str) -> Run:

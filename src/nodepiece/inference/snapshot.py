@@ -1,5 +1,6 @@
 """The immutable state from which a run of link prediction answers queries."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,21 +10,25 @@ from torch import Tensor
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
-from nodepiece.decoders.path_scorers import PathGraph
+from nodepiece.decoders.path_scorers import PathGraph, PathScorers
 from nodepiece.decoders.triple_scores import VectorScores
+from nodepiece.decoders.unseen_nodes import encode_rows
 from nodepiece.encoders.edge_index import EdgeIndex
-from nodepiece.graph.arrays import FloatArray
+from nodepiece.graph.adjacency import Adjacency, build_adjacency
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.graph.names import Names
 from nodepiece.inference.candidates import Candidates
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import Query
 from nodepiece.inference.graph_slot import GraphSlot
+from nodepiece.inference.incremental_vectors import LayerState, Removed
 from nodepiece.inference.patched_vectors import PatchedVectors, vectors_after
 from nodepiece.inference.similar import NodeVectors
 from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tokenizer.changing_graph import Change, ChangingGraph, NamedFact, with_nodes
-from nodepiece.tokenizer.token_rows import TokenRows
+from nodepiece.tokenizer.changing_tokens import NO_FACTS
+from nodepiece.tokenizer.token_rows import TokenRows, keep_latest
 from nodepiece.tokenizer.tokens import TokenTable
 
 
@@ -74,18 +79,47 @@ class Snapshot:
         )
 
     @computed_once
+    def absent(self) -> LongArray:
+        """Removed nodes, ascending."""
+        return np.flatnonzero(~self.is_present)
+
+    @computed_once
     def patched(self) -> PatchedVectors:
         """The vectors of all nodes: trained or stored ones, and the rows changed since."""
         if self.updates is not None:
             return self.updates.vectors(self.device)
         with torch.no_grad():
-            return PatchedVectors.of(self.model.node_vectors())
+            return PatchedVectors.of(self.model.node_vectors().detach())
 
     @computed_once
     def edge_index(self) -> EdgeIndex:
         graph = self.dataset.train
         edges = torch.tensor(with_inverses(graph), device=self.device)
         return EdgeIndex(edges, graph.num_nodes, self.model.num_relations)
+
+    @property
+    def scorers(self) -> PathScorers:
+        return self.model.scorers
+
+    def path_relation(self, relation: int) -> int:
+        """The id that a relation, maybe an inverse, has in `path_graph`."""
+        return relation
+
+    @computed_once
+    def adjacency(self) -> Adjacency:
+        """The edges of every node, inverses included."""
+        return build_adjacency(self.dataset.train)
+
+    @computed_once
+    def layers(self) -> LayerState:
+        """What the graph layers of the model get and aggregate."""
+        model, nodes = self.model, np.arange(self.dataset.num_nodes, dtype=np.int32)
+        with torch.no_grad():
+            if model.nodes.has_pieces:
+                encoded = encode_rows(model, self.rows_without(nodes, [NO_FACTS])[0])
+            else:
+                encoded = model.nodes.all_nodes()
+            return LayerState.of(model, self.adjacency, self.edge_index, encoded)
 
     @property
     def graph(self) -> ChangingGraph:
@@ -114,6 +148,52 @@ class Snapshot:
             own=patched,
         )
 
+    def without(self, removed: IntArray) -> "HypotheticalSnapshot":
+        """A snapshot without some facts of its graph, by ids: (num_removed, 3), each once."""
+        return self._without(removed, self, Change.removing(removed), ())
+
+    def rows_without(self, nodes: IntArray, removals: Sequence[IntArray]) -> list[TokenRows]:
+        """The tokens of some nodes, by ascending ids, without each of some sets of facts."""
+        return self.rows_after(nodes, [Change.removing(removed) for removed in removals])
+
+    def rows_after(self, nodes: IntArray, changes: Sequence[Change]) -> list[TokenRows]:
+        """The tokens of some nodes, by ascending ids, after each of some changes by itself."""
+        with self.slot.reading():
+            if self.slot.version == self.version:
+                return [self.graph.rows_after(nodes, change) for change in changes]
+        return self.with_separate_graph().rows_after(nodes, changes)
+
+    def rows_changed_by(self, change: Change) -> TokenRows:
+        """The tokens that are new or different after a change."""
+        if not self.model.nodes.has_pieces:
+            return TokenRows.none(self.table)
+        with self.slot.reading():
+            if self.slot.version == self.version:
+                return self.graph.changed_by(change)
+        return self.with_separate_graph().rows_changed_by(change)
+
+    def _without(
+        self, removed: IntArray, base: "Snapshot", change: Change, facts: tuple[NamedFact, ...]
+    ) -> "HypotheticalSnapshot":
+        """This snapshot without some facts, as `change` of `base` with assumed `facts`."""
+        rows = base.rows_changed_by(change)
+        own = vectors_without(self, removed, self._that_differ(rows))
+        return HypotheticalSnapshot(
+            self.model,
+            self.trained,
+            self.table,
+            base=base,
+            facts=facts,
+            change=change,
+            tokens=rows,
+            own=own,
+            masked=Masked(self, removed),
+        )
+
+    def _that_differ(self, rows: TokenRows) -> TokenRows:
+        """The tokens that differ from those of this snapshot, of rows that differ from `base`."""
+        return rows
+
     def with_separate_graph(self) -> "Snapshot":
         """A snapshot with a separate graph, opened at its first use."""
         return self._with(GraphSlot(), 0, self.model)
@@ -140,9 +220,9 @@ class Snapshot:
             scores = self.patched.scores(
                 lambda vectors: decoder.score_all_tails(head, relation, vectors)
             )
-            scores = self.model.scorers.add_to(scores, heads, relations, self._path_graph)
-        if len(self.candidates.absent):
-            scores[:, torch.tensor(self.candidates.absent, device=self.device)] = -torch.inf
+            scores = self.model.scorers.add_to(scores, heads, relations, self.path_graph)
+        if len(self.absent):
+            scores[:, torch.tensor(self.absent, device=self.device)] = -torch.inf
         return scores
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
@@ -169,7 +249,7 @@ class Snapshot:
         first, second = torch.tensor([[query.first], [query.second]])
         return score_all(first, second)[0].double().cpu().numpy()
 
-    def _path_graph(self) -> PathGraph:
+    def path_graph(self) -> PathGraph:
         """The current graph, which path scorers follow."""
         return self.model.path_graph(edge_index=self.edge_index)
 
@@ -189,13 +269,14 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class HypotheticalSnapshot(Snapshot):
-    """A snapshot with some assumed facts on top of another one, which does not change."""
+    """A snapshot with assumed facts, or without some facts, on top of one that does not change."""
 
     base: Snapshot = field(kw_only=True)
-    facts: tuple[NamedFact, ...] = field(kw_only=True)
-    change: Change = field(kw_only=True)  # of the graph, by these facts
+    facts: tuple[NamedFact, ...] = field(kw_only=True)  # that are assumed
+    change: Change = field(kw_only=True)  # of the graph of `base`
     tokens: TokenRows = field(kw_only=True)  # of the nodes whose pieces are new or different
     own: PatchedVectors = field(kw_only=True)
+    masked: "Masked | None" = field(default=None, kw_only=True)  # the same graph as a mask
 
     @property
     def number(self) -> int | None:
@@ -217,6 +298,62 @@ class HypotheticalSnapshot(Snapshot):
     def patched(self) -> PatchedVectors:
         return self.own
 
+    def without(self, removed: IntArray) -> "HypotheticalSnapshot":
+        names = self.names
+        gone = {
+            (names.node(head), names.relation(relation), names.node(tail))
+            for head, relation, tail in removed.tolist()
+        }
+        facts = tuple(fact for fact in self.facts if fact not in gone)
+        return self._without(removed, self.base, self.change.without(removed), facts)
+
+    def rows_without(self, nodes: IntArray, removals: Sequence[IntArray]) -> list[TokenRows]:
+        changes = [self.change.without(removed) for removed in removals]
+        return self.base.rows_after(nodes, changes)
+
+    def path_graph(self) -> PathGraph:
+        return super().path_graph() if self.masked is None else self.masked.path_graph()
+
+    def _that_differ(self, rows: TokenRows) -> TokenRows:
+        nodes = np.union1d(rows.nodes, self.tokens.nodes).astype(np.int32)
+        old = nodes[nodes < self.base.dataset.num_nodes]
+        (below,) = self.base.rows_without(old, [NO_FACTS])
+        before, after = keep_latest([below, self.tokens]), keep_latest([below, rows])
+        columns = ((each.anchors, each.distances, each.relations) for each in (before, after))
+        one, other = (np.concatenate(each, axis=1) for each in columns)
+        return after.part((one != other).any(axis=1))
+
     def moved(self, model: LinkModel) -> "HypotheticalSnapshot":
         base = self.base.moved(model)
-        return replace(self, model=model, base=base, own=self.own.to(base.device))
+        own = self.own.to(base.device)
+        return replace(self, model=model, base=base, own=own, masked=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Masked:
+    """The graph of a snapshot with some facts hidden."""
+
+    snapshot: Snapshot
+    hidden: IntArray  # (num_hidden, 3) facts of this graph
+
+    def path_graph(self) -> PathGraph:
+        """The edges that path scorers follow: those of the other snapshot, with a mask."""
+        graph, triples = self.snapshot.path_graph(), self.snapshot.dataset.train.triples
+        mask = graph.visible().clone()
+        for fact in self.hidden:
+            for place in np.flatnonzero((triples == fact).all(axis=1)).tolist():
+                mask[[place, place + len(triples)]] = 0.0
+        return replace(graph, edge_mask=mask)
+
+
+def vectors_without(snapshot: Snapshot, removed: IntArray, rows: TokenRows) -> PatchedVectors:
+    """The vectors of a snapshot without some facts; the tokens of `rows` differ then."""
+    model = snapshot.model
+    with torch.no_grad():
+        if model.layers:
+            gone = Removed.of(snapshot.adjacency, removed)
+            nodes, vectors = snapshot.layers.without(gone, rows)
+        else:
+            nodes = rows.nodes.astype(np.int64)
+            vectors = model.vectors_from(encode_rows(model, rows), None)
+    return snapshot.patched.with_rows(torch.from_numpy(nodes), vectors)

@@ -97,8 +97,8 @@ def updatable(run: Run) -> LinkRun:
         raise InputError(f"{run.folder} is not finished; finish it before its graph is updated")
     if run.is_hypothetical:
         raise InputError(
-            "this run has assumed facts, which are not stored; update the run itself, and add "
-            "these facts"
+            "this run has assumed facts, or facts left out, which are not stored; update the run "
+            "itself, and add or remove these facts"
         )
     refuse_without_pieces(run.model)
     return run

@@ -16,8 +16,8 @@ from nodepiece.graph.changing_adjacency import with_capacity
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.graph.short_text import plural
-from nodepiece.tokenizer.changing_tokens import Batch, ChangingTokens
-from nodepiece.tokenizer.token_rows import TokenRows
+from nodepiece.tokenizer.changing_tokens import NO_FACTS, Batch, ChangingTokens
+from nodepiece.tokenizer.token_rows import TokenRows, keep_latest
 from nodepiece.tokenizer.tokens import TokenTable
 
 NamedFact = tuple[str, str, str]  # head, relation, tail
@@ -34,6 +34,19 @@ class Change:
     restored_nodes: IntArray  # (num_restored,) removed before, and now added again without facts
     num_known: int  # facts to add that exist already
     num_absent: int  # facts to remove that do not exist
+
+    @staticmethod
+    def removing(facts: IntArray) -> "Change":
+        """The change that removes existing facts, (num_facts, 3) ids, each given once."""
+        nothing = np.empty(0, np.int32)
+        return Change(Batch(NO_FACTS, facts), (), nothing, nothing, 0, 0)
+
+    def without(self, facts: IntArray) -> "Change":
+        """This change with some more facts removed, of those that exist after it; each once."""
+        kept = without(self.batch.added, facts)
+        others = without(facts, self.batch.added)
+        removed = np.concatenate([self.batch.removed, others])
+        return replace(self, batch=Batch(kept, removed, self.batch.num_new_nodes))
 
     @property
     def is_empty(self) -> bool:
@@ -148,6 +161,16 @@ class ChangingGraph:
     def changed_by(self, change: Change) -> TokenRows:
         """The tokens that a planned change would make new or different; nothing is written."""
         return self.tokens.changed_by(change.batch)
+
+    def rows_after(self, nodes: IntArray, change: Change) -> TokenRows:
+        """The tokens that some nodes, by ascending ids, would have; nothing is written.
+
+        The nodes may be new ones of the change.
+        """
+        changed = self.changed_by(change)
+        is_old = nodes < self.num_nodes
+        below = self.tokens.rows_of(nodes[is_old])
+        return keep_latest([below, changed.part(np.isin(changed.nodes, nodes))])
 
     def graph(self) -> KnowledgeGraph:
         """The current facts."""

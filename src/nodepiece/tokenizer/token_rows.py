@@ -1,7 +1,7 @@
 """Some rows of a token table."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from nodepiece.graph.arrays import IntArray, ScalarT
 from nodepiece.graph.nearest import Distances
 from nodepiece.graph.short_text import plural
+
+if TYPE_CHECKING:
+    from nodepiece.tokenizer.tokens import TokenTable
 
 
 class TokenRows(NamedTuple):
@@ -25,6 +28,17 @@ class TokenRows(NamedTuple):
             f"TokenRows({plural(len(self.nodes), 'node')}: {plural(k, 'anchor')} and "
             f"{plural(m, 'relation')} each)"
         )
+
+    @staticmethod
+    def none(table: "TokenTable") -> "TokenRows":
+        """No rows, of the width of a token table."""
+        columns = (table.anchors[:0], table.distances[:0], table.relations[:0])
+        return TokenRows(np.empty(0, np.int32), *columns)
+
+    def part(self, rows: NDArray[np.bool_] | NDArray[np.integer]) -> "TokenRows":
+        """Some of the rows, by a mask or by their positions."""
+        columns = (self.anchors[rows], self.distances[rows], self.relations[rows])
+        return TokenRows(self.nodes[rows], *columns)
 
     def replace_in(
         self, anchors: IntArray, distances: Distances, relations: IntArray, num_nodes: int
