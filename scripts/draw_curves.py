@@ -15,7 +15,9 @@ from scripts.curves import CURVES, MODELS, SHARES, Curve, read_curves
 from scripts.measured import CLASS_SCORES, ROOT
 from scripts.results_compared import CLASS_TITLES
 
-from nodepiece.report.distances import FAINT, GREY, INK
+from nodepiece.report.style import GRID as FAINT
+from nodepiece.report.style import INK
+from nodepiece.report.style import INK as GREY
 
 PICTURE = ROOT / "docs" / "wd50k-curves.svg"
 # From the palette of Okabe and Ito, which colour-blind people can distinguish.

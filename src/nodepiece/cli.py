@@ -30,6 +30,7 @@ from nodepiece.commands.experiments import experiments
 from nodepiece.commands.export import export
 from nodepiece.commands.inspect import inspect
 from nodepiece.commands.label import label
+from nodepiece.commands.map import map as draw_map
 from nodepiece.commands.plan import plan
 from nodepiece.commands.predict import predict
 from nodepiece.commands.score import score
@@ -91,6 +92,7 @@ add_command(discover, example="nodepiece discover run --top 1000 -o missing.parq
 add_command(calibrate, example="nodepiece calibrate run --negatives false.tsv")
 add_command(classify_triples, example="nodepiece classify-triples run --plot reliability.png")
 add_command(similar, example="nodepiece similar run --node Kenya")
+add_command(draw_map, example="nodepiece map run -o map.html")
 add_command(convert, example="nodepiece convert graph.tsv -o folder --held-out 1000")
 add_command(embed, example="nodepiece embed run -o vectors.parquet --facts new.tsv")
 add_command(update, example="nodepiece update run --add new.tsv --remove old.tsv")

@@ -72,7 +72,8 @@ def classify_triples(
     from nodepiece.tasks.train import choose_device
 
     if plot is not None:
-        from nodepiece.report.reliability import check_figure, plot_reliability
+        from nodepiece.report.reliability import plot_reliability
+        from nodepiece.report.style import check_figure
 
         check_figure(plot)
     options = read_options(delimiter, header, columns, format)

@@ -14,7 +14,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.opened_run import Run
-from nodepiece.report.groups import Groups, by_anchor, by_relation, by_tail
+from nodepiece.report.groups import OTHER, Groups, by_anchor, by_relation, by_tail
 from nodepiece.report.layout import METHODS, Positions, place
 
 MAX_NODES = 100_000  # of a map; of more nodes, some are drawn at random
@@ -30,6 +30,7 @@ class MapSettings:
     method: str = "t-sne"  # or "umap"
     group_by: str = "relation"  # the commonest of a node; or "anchor", the nearest common one
     tails_of: str | None = None  # group nodes by their tail with this relation instead
+    grouped_only: bool = False  # leave out nodes that are in none of the largest groups
     max_nodes: int = MAX_NODES  # at least 1
     num_anchors: int = NUM_ANCHORS  # marked; at least 0
     seed: int = 0
@@ -87,6 +88,9 @@ def map_run(
     graph = current_graph(run)
     groups = groups_of(run, graph, settings)
     nodes = table.nodes
+    if settings.grouped_only:
+        is_grouped = np.array([name != OTHER for name in groups.names], np.bool_)
+        nodes = nodes[is_grouped[groups.group[nodes]]]
     if len(nodes) > settings.max_nodes:
         nodes = np.sort(rng.choice(nodes, settings.max_nodes, replace=False))
     vectors = table.vectors.detach().cpu().numpy()[nodes]

@@ -1,0 +1,1 @@
+"""Templates of self-contained pages: no script, style or image from a network."""
