@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,6 +15,8 @@ from tests.tasks.couples import couples, experiment
 from tests.tasks.newcomers import settings, task
 
 from nodepiece.data.out_of_sample import UnseenEdges
+from nodepiece.decoders.path_scorers import PathScorers
+from nodepiece.decoders.propagation import PropagationSettings
 from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.errors import InputError
 from nodepiece.inference.facts import Query
@@ -24,7 +26,11 @@ from nodepiece.settings import Experiment, to_toml
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.out_of_sample import OutOfSample
-from nodepiece.tasks.path_coefficients import COEFFICIENTS, try_coefficients
+from nodepiece.tasks.path_coefficients import (
+    COEFFICIENTS,
+    choose_coefficients,
+    try_coefficients,
+)
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
 
@@ -234,3 +240,22 @@ def test_a_weight_chosen_on_a_gpu_is_there_on_the_cpu(
     model: Any = opened.model
     assert float(model.scorers["walks"].coefficient) == metrics["coefficients"]["walks"]
     assert opened.evaluate("valid").scores["mrr"] == pytest.approx(metrics["valid"]["mrr"], rel=0.1)
+
+
+def test_the_coefficients_of_two_scorers_are_chosen_for_each_other() -> None:
+    """The best pair is (3, 4); in the first round, the first is chosen beside 2.5."""
+    propagation = PropagationSettings(
+        layers=1, separate_losses=True, coefficient=2.5, choose_coefficient=True
+    )
+    scorers = PathScorers([CHOOSING, propagation], 2, 4, generator=torch.Generator().manual_seed(0))
+
+    def validate() -> dict[str, float]:
+        first, second = (
+            float(cast(torch.Tensor, scorers[name].coefficient))
+            for name in ("walks", "propagation")
+        )
+        return {"mrr": -abs(first - second + 1) - 3 * abs(second - 4)}
+
+    found = choose_coefficients(scorers, "mrr", validate, log=lambda sentence: None)
+    assert found["coefficients"] == {"walks": 3, "propagation": 4}
+    assert max(found["coefficients_tried"]["walks"].values()) == 0

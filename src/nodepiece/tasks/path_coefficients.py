@@ -11,6 +11,7 @@ from nodepiece.settings import Experiment
 from nodepiece.training.distribution import current_processes
 from nodepiece.training.loop import Metrics
 
+ROUNDS = 2  # of choices with several scorers: the best coefficient of one depends on the others
 COEFFICIENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # 0: vectors alone
 
 
@@ -23,13 +24,20 @@ def choose_coefficients(
 ) -> dict[str, Any]:
     """Set the best coefficient of each scorer, one after the other; returns it for metrics.json.
 
-    Scorers without `choose_coefficient` keep theirs.
+    Several are chosen in `ROUNDS` rounds; what was tried in the last one is returned. Scorers
+    without `choose_coefficient` keep theirs.
     """
-    tried = {
-        name: try_coefficients(name, scorer, metric, validate, log=log)
+    chosen = {
+        name: scorer
         for name, scorer in scorers.items()
         if isinstance(scorer, PathScorer) and isinstance(scorer.coefficient, Tensor)
     }
+    tried: dict[str, dict[float, float]] = {}
+    for _ in range(ROUNDS if len(chosen) > 1 else 1):
+        tried = {
+            name: try_coefficients(name, scorer, metric, validate, log=log)
+            for name, scorer in chosen.items()
+        }
     if not tried:
         return {}
     return {
