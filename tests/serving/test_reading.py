@@ -112,7 +112,7 @@ def test_many_queries_of_all_kinds_are_answered_in_their_order(
     found = got(client.post(f"{RUN}/predict", json=body))
     assert [result["asked"] for result in found["results"]] == ["tail", "head", "relation"]
     for query, result in zip(queries, found["results"], strict=True):
-        answers = run.predict(**query, top=4, include_known=True, seen_candidates=True)  # type: ignore[arg-type]
+        answers = run.predict(**query, top=4, include_known=True, seen_candidates=True)
         assert [answer["name"] for answer in result["answers"]] == [each.name for each in answers]
         assert [answer["known"] for answer in result["answers"]] == [
             each.is_known for each in answers

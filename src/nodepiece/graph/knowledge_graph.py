@@ -1,6 +1,7 @@
 """The record of a graph, from which every later stage starts."""
 
 from dataclasses import dataclass
+from operator import ge
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,8 @@ class KnowledgeGraph:
             raise InputError(f"triples must be whole numbers, got {self.triples.dtype}")
         if len(self.triples):
             limits = (self.num_nodes, self.num_relations, self.num_nodes)
-            if self.triples.min() < 0 or (self.triples.max(axis=0) >= limits).any():
+            largest = [int(column.max()) for column in self.triples.T]  # faster than axis=0
+            if self.triples.min() < 0 or any(map(ge, largest, limits)):
                 self._refuse_outside(limits)
         if self.names is not None:
             sizes = (len(self.names.nodes), len(self.names.relations))

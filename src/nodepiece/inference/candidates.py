@@ -6,10 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodepiece.data.dataset import Dataset
+from nodepiece.evaluation.changed_answers import answers_after
 from nodepiece.evaluation.known_answers import KnownAnswers, known_relations, known_tails
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.inference.computed_once import computed_once
+from nodepiece.tokenizer.changing_graph import without
+from nodepiece.tokenizer.changing_tokens import Batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,26 @@ class Candidates:
         """(num_nodes,): the facts of each node in the graph, as head or as tail."""
         ends = self.dataset.train.triples[:, ::2].ravel()
         return np.bincount(ends, minlength=self.dataset.train.num_nodes)
+
+    def after(self, dataset: Dataset, is_present: NDArray[np.bool_], batch: Batch) -> "Candidates":
+        """The candidates after an update; the indices that were built follow its facts."""
+        later, built = Candidates(dataset, is_present), self.__dict__
+        num_nodes, added = dataset.train.num_nodes, batch.added
+        held_out = np.concatenate([dataset.valid, dataset.test])
+        removed = without(batch.removed, held_out)  # those of valid and test remain known
+        for name in ("known_tails", "known_relations"):
+            if name in built:
+                later.__dict__[name] = answers_after(built[name], added, removed, num_nodes)
+        if "num_facts" in built:
+            counts = np.zeros(num_nodes, np.int64)
+            counts[: len(built["num_facts"])] = built["num_facts"]
+            np.add.at(counts, added[:, ::2].ravel(), 1)
+            np.subtract.at(counts, batch.removed[:, ::2].ravel(), 1)
+            later.__dict__["num_facts"] = counts
+        changed = np.concatenate([added, batch.removed])
+        if "has_loops" in built and not (changed[:, 0] == changed[:, 2]).any():
+            later.__dict__["has_loops"] = built["has_loops"]
+        return later
 
     @computed_once
     def absent(self) -> IntArray:

@@ -29,6 +29,11 @@ class GraphSlot:
                 self._graph = open_graph()
             return self._graph
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the graph was opened."""
+        return self._graph is not None
+
     def drop(self) -> None:
         """Discard the graph, which may be in any state, and invalidate its version."""
         self._graph = None

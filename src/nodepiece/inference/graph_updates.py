@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -63,6 +63,7 @@ class StoredState:
     table: TokenTable  # of the base
     vectors: Vectors  # (num_nodes, dim) of the base, mapped into memory
     batches: tuple[StoredBatch, ...]
+    folder_id: tuple[int, int]  # device and inode of the folder that it was read from
 
     @property
     def needs_compaction(self) -> bool:
@@ -191,8 +192,13 @@ def _batches(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def _open(folder: Path, base_number: int, model_hash: str) -> StoredState:
-    base = _base_folder(folder, base_number)
+def open_base(run: Path, number: int, model_hash: str) -> StoredState:
+    """The state of a base alone, without later batches."""
+    return _open_base(run / UPDATES_FOLDER, number, model_hash)
+
+
+def _open_base(folder: Path, number: int, model_hash: str) -> StoredState:
+    base = _base_folder(folder, number)
     header = json.loads((base / "live.json").read_text())
     check_version(base, int(header["format_version"]))
     if header["model_sha256"] != model_hash:
@@ -205,7 +211,40 @@ def _open(folder: Path, base_number: int, model_hash: str) -> StoredState:
     is_present = np.load(base / "present.npy")
     vectors = np.load(base / "vectors.npy", mmap_mode="r")
     check_base(facts, is_present, vectors, table)
-    last, num_nodes = base_number, table.num_nodes
+    found = folder.stat()
+    place = found.st_dev, found.st_ino
+    return StoredState(number, number, facts, is_present, table, vectors, (), place)
+
+
+def batches_after(run: Path, state: StoredState) -> list[StoredBatch] | None:
+    """The batches that follow a state; None: it must be opened again.
+
+    That is if the folder was removed and written again, or if later batches were compacted.
+    """
+    folder = run / UPDATES_FOLDER
+    try:
+        found = folder.stat()
+        later = [number for number in _batches(folder) if number > state.number]
+        if (found.st_dev, found.st_ino) != state.folder_id:
+            return None
+        if later != list(range(state.number + 1, state.number + 1 + len(later))):
+            return None
+        batches = [read_batch(_batch_file(folder, number)) for number in later]
+        if max(_bases(folder), default=-1) > state.number + len(later):
+            return None
+        if max(_bases(folder) + _batches(folder), default=-1) < state.number:
+            return None
+    except (OSError, InputError):
+        return None  # a file is missing because of a compaction, or is damaged: opening says so
+    num_nodes = len(state.is_present) + sum(len(b.change.new_nodes) for b in state.batches)
+    for batch in batches:
+        num_nodes = check_batch(batch, num_nodes, state.vectors.shape[1], state.table)
+    return batches
+
+
+def _open(folder: Path, base_number: int, model_hash: str) -> StoredState:
+    base = _open_base(folder, base_number, model_hash)
+    last, num_nodes = base_number, base.table.num_nodes
     batches = []
     for number in _batches(folder):
         if number <= base_number:
@@ -215,9 +254,9 @@ def _open(folder: Path, base_number: int, model_hash: str) -> StoredState:
         path = _batch_file(folder, number)
         batch = read_batch(path)
         try:
-            num_nodes = check_batch(batch, num_nodes, vectors.shape[1], table)
+            num_nodes = check_batch(batch, num_nodes, base.vectors.shape[1], base.table)
         except InputError as error:
             raise InputError(f"{path} is damaged ({error}); restore it from a copy") from error
         batches.append(batch)
         last = number
-    return StoredState(last, base_number, facts, is_present, table, vectors, tuple(batches))
+    return replace(base, number=last, batches=tuple(batches))

@@ -23,13 +23,13 @@ from nodepiece.inference.explained import named_fact
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.graph_slot import GraphSlot
-from nodepiece.inference.graph_updates import has_updates, open_updates
+from nodepiece.inference.graph_updates import batches_after, has_updates, open_updates
 from nodepiece.inference.named_vectors import NamedVectors, named_relations
 from nodepiece.inference.neighbour_index import IndexPlace
 from nodepiece.inference.opened_run import Opened, node_list
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.inference.similar import NodeVectors
-from nodepiece.inference.snapshot import HypotheticalSnapshot, Snapshot
+from nodepiece.inference.snapshot import HypotheticalSnapshot, Snapshot, follow
 from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.out_of_sample import OutOfSample
@@ -65,8 +65,16 @@ class LinkRun(FactRun):
 
     def refresh(self) -> None:
         """Reload the state on disk, with updates of other processes."""
+        later = None
+        if self.updates is not None and not self.is_hypothetical:
+            later = batches_after(self.folder, self.updates.state)
+        if later:
+            self.opened.files.check()  # after reading: what was read is of this run
+            for batch in later:
+                self._snapshot = follow(self._snapshot, batch)
+            return
         snapshot = self.snapshot_on_disk()
-        self.opened.files.check()  # after reading: what was read is of this run, or it is refused
+        self.opened.files.check()
         self._snapshot = snapshot
 
     def snapshot_on_disk(self, slot: GraphSlot | None = None) -> Snapshot:

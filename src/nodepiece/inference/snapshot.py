@@ -22,6 +22,8 @@ from nodepiece.inference.candidates import Candidates
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import Query
 from nodepiece.inference.graph_slot import GraphSlot
+from nodepiece.inference.graph_update import StoredBatch
+from nodepiece.inference.graph_updates import StoredState
 from nodepiece.inference.incremental_vectors import LayerState, Removed
 from nodepiece.inference.patched_vectors import PatchedVectors, vectors_after
 from nodepiece.inference.similar import NodeVectors
@@ -51,6 +53,38 @@ class Snapshot:
     def number(self) -> int | None:
         """The number of the last update; None: the graph is as it was trained."""
         return None if self.updates is None else self.updates.state.number
+
+    def after(self, batch: StoredBatch) -> "Snapshot":
+        """The snapshot after the next batch, with a copy of all that is computed of this one.
+
+        It is that of `LinkRun.snapshot_on_disk`, but its time does not grow with the number of
+        batches, and the first query does not have to compute anything. The graph in the slot is
+        that after the batch.
+        """
+        if self.updates is None:
+            raise ValueError("the first batch follows a stored base")
+        state = self.updates.state
+        following = replace(state, number=state.number + 1, batches=(*state.batches, batch))
+        updates, change = UpdatedGraph(following), batch.change
+        graph, present = change.on(self.dataset.train), change.presence(self.is_present)
+        updates.__dict__.update(graph=graph, is_present=present)
+        later = Snapshot(
+            self.model, self.trained, self.table, updates, self.slot, self.slot.version
+        )
+        nodes, vectors = batch.vectors.nodes, batch.vectors.vectors
+        rows = torch.tensor(vectors, device=self.device)
+        later.__dict__["patched"] = self.patched.with_rows(torch.tensor(nodes).long(), rows)
+        later.__dict__["candidates"] = self.candidates.after(later.dataset, present, change.batch)
+        return later
+
+    def rebased(self, state: StoredState) -> "Snapshot":
+        """A snapshot of the same graph from another base, into which batches were compacted."""
+        updates = UpdatedGraph(state)
+        updates.__dict__.update(graph=self.dataset.train, is_present=self.is_present)
+        same = Snapshot(self.model, self.trained, self.table, updates, self.slot, self.version)
+        same.__dict__["candidates"] = self.candidates
+        same.__dict__["dataset"] = self.dataset
+        return same
 
     @property
     def device(self) -> torch.device:
@@ -265,6 +299,22 @@ class Snapshot:
         if self.updates is not None:
             return self.updates.changing()
         return ChangingGraph(self.trained.train, self.table)
+
+
+def follow(snapshot: Snapshot, batch: StoredBatch) -> Snapshot:
+    """The snapshot after a batch of another process; the graph in its slot follows too."""
+    slot = snapshot.slot
+    with slot.changing():
+        try:
+            if slot.is_open and slot.version == snapshot.version:
+                snapshot.graph.apply(batch.change)
+                slot.version += 1
+            else:
+                slot.drop()  # it is opened again when it is needed
+            return snapshot.after(batch)
+        except BaseException:
+            slot.drop()
+            raise
 
 
 @dataclass(frozen=True, eq=False)

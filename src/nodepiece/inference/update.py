@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from nodepiece.decoders.unseen_nodes import refuse_without_pieces
 from nodepiece.errors import InputError
+from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.graph_update import StoredBatch, VectorRows, Vectors
 from nodepiece.inference.graph_updates import (
     commit_batch,
     last_number,
+    open_base,
     write_base,
     write_lock,
     write_trained_base,
@@ -115,8 +117,10 @@ def exclusive_update(run: LinkRun) -> Iterator[None]:
         yield
 
 
-def commit(run: LinkRun, plan: Change) -> StoredBatch:
+def commit(run: LinkRun, plan: Change, *, compacts: bool = True) -> StoredBatch:
     """Apply a planned change to the graph in memory, and commit it as a batch on disk.
+
+    compacts: merge batches into a new base when there are many; else the caller does.
 
     After an error the run has the state on disk again: without the batch, unless the error came
     after its commit.
@@ -129,13 +133,13 @@ def commit(run: LinkRun, plan: Change) -> StoredBatch:
             batch = apply_change(run.snapshot, plan)
             commit_batch(run.folder, (last_number(run.folder) or 0) + 1, batch)
             slot.version += 1
-            run.snapshot = run.snapshot_on_disk(slot)
+            run.snapshot = run.snapshot.after(batch)
         except BaseException:
             slot.drop()  # as memory may be ahead of the disk
             run.snapshot = run.snapshot_on_disk()
             raise
-    if run.updates is not None and run.updates.state.needs_compaction:
-        compact(run, run.updates.state.number)
+    if compacts and run.updates is not None and run.updates.state.needs_compaction:
+        compact(run)
     return batch
 
 
@@ -145,7 +149,7 @@ def write_first_base(run: LinkRun) -> None:
     write_trained_base(
         run.folder, run.task.graph, opened.table, all_vectors(run), opened.files.model_hash
     )
-    run.snapshot = run.snapshot_on_disk(run.snapshot.slot)
+    run.snapshot = run.snapshot.rebased(open_base(run.folder, 0, opened.files.model_hash))
 
 
 def apply_change(snapshot: Snapshot, plan: Change) -> StoredBatch:
@@ -161,14 +165,38 @@ def apply_change(snapshot: Snapshot, plan: Change) -> StoredBatch:
     return StoredBatch(plan, rows, VectorRows(nodes, vectors))
 
 
-def compact(run: LinkRun, number: int) -> None:
+def compact(run: LinkRun) -> None:
     """Merge all batches into a new base."""
-    snapshot, model_hash = run.snapshot, run.opened.files.model_hash
-    facts, present = snapshot.dataset.train.triples, snapshot.is_present
-    with snapshot.slot.reading():
-        table = snapshot.graph.table()
-    write_base(run.folder, number, facts, present, table, all_vectors(run), model_hash)
-    run.snapshot = run.snapshot_on_disk(snapshot.slot)
+    number = write_compacted(run, run.snapshot)
+    use_base(run, number)
+
+
+def write_compacted(run: LinkRun, snapshot: Snapshot) -> int:
+    """Write a base of an updated snapshot, and return its number.
+
+    Other threads may commit further batches meanwhile, as a snapshot does not change.
+    """
+    updates = snapshot.updates
+    if updates is None:
+        raise ValueError("a run without updates has no batches")
+    number, model_hash = updates.state.number, run.opened.files.model_hash
+    table = updates.table(build_adjacency(updates.graph))
+    vectors = snapshot.patched.whole.cpu().numpy()
+    write_base(
+        run.folder, number, updates.graph.triples, snapshot.is_present, table, vectors, model_hash
+    )
+    return number
+
+
+def use_base(run: LinkRun, number: int) -> None:
+    """Replace the base of the current snapshot, and the batches up to it, by a later base."""
+    snapshot = run.snapshot
+    if snapshot.updates is None or snapshot.updates.state.base_number >= number:
+        return  # another process has compacted it, and this one has read that
+    state = snapshot.updates.state
+    later = state.batches[number - state.base_number :]
+    base = open_base(run.folder, number, run.opened.files.model_hash)
+    run.snapshot = snapshot.rebased(replace(base, number=state.number, batches=later))
 
 
 def all_vectors(run: LinkRun) -> Vectors:

@@ -97,7 +97,8 @@ def groups_of(updates: Sequence[GraphUpdate]) -> Iterator[list[GraphUpdate]]:
 def commit_group(run: LinkRun, updates: Sequence[GraphUpdate]) -> list[Committed | InputError]:
     """Commit a group of `groups_of` as one batch; updates that are refused are left out.
 
-    Returns the result of each update, or its error, when the batch is on disk.
+    Returns the result of each update, or its error, when the batch is on disk. Batches are not
+    compacted: see `nodepiece.inference.update.write_compacted`.
     """
     run = updatable(run)
     group = Group()
@@ -113,7 +114,7 @@ def commit_group(run: LinkRun, updates: Sequence[GraphUpdate]) -> list[Committed
                 group.append(update)
             whole = plan(run, group.merged())
         if not whole.is_empty:
-            commit(run, whole)
+            commit(run, whole, compacts=False)
         version = run.snapshot.number or 0
     return committed(results, version)
 

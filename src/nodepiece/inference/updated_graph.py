@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from nodepiece.encoders.pieces import shared_memory
-from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
@@ -50,8 +50,13 @@ class UpdatedGraph:
 
     def changing(self) -> ChangingGraph:
         """The graph with its tokens, to apply further changes to."""
+        adjacency = build_adjacency(self.graph)
+        table = self.table(adjacency)
+        return ChangingGraph(self.graph, table, adjacency=adjacency, is_present=self.is_present)
+
+    def table(self, adjacency: Adjacency) -> TokenTable:
+        """The tokens of all nodes; adjacency: of the graph."""
         graph = self.graph
-        adjacency = build_adjacency(graph)
         base = self.state.table
         vocabulary = replace(
             base.vocabulary,
@@ -66,8 +71,7 @@ class UpdatedGraph:
                 anchors, distances, relations, graph.num_nodes
             )
         sets = relation_sets(adjacency)
-        table = TokenTable(vocabulary, anchors, distances, relations, sets, base.salts)
-        return ChangingGraph(graph, table, adjacency=adjacency, is_present=self.is_present)
+        return TokenTable(vocabulary, anchors, distances, relations, sets, base.salts)
 
     def _names(self) -> Names:
         names = self.state.table.vocabulary.names or Names.of([], [])

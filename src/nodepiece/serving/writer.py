@@ -7,7 +7,7 @@ answers queries. An update that is refused fails alone.
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
@@ -16,6 +16,7 @@ from time import monotonic, sleep
 from nodepiece.errors import InputError
 from nodepiece.inference.graph_updates import UpdateUnderWay, last_number
 from nodepiece.inference.links import LinkRun
+from nodepiece.inference.update import use_base, write_compacted
 from nodepiece.inference.update_groups import (
     Committed,
     GraphUpdate,
@@ -49,6 +50,8 @@ class GraphWriter:
         self._on_commit = on_commit  # gets the number of updates of a batch, and its seconds
         self._lock = Lock()
         self._is_closed = False
+        self._background = ThreadPoolExecutor(1, "nodepiece-compaction")
+        self._compaction: Future[int] | None = None
         self._thread = Thread(target=self._work, name="nodepiece-writer", daemon=True)
         self._thread.start()
 
@@ -80,14 +83,35 @@ class GraphWriter:
             self._is_closed = True
         self._queue.put(None)
         self._thread.join()
+        self._background.shutdown()
 
     def _work(self) -> None:
         is_last = False
         while not is_last:
             waiting, is_last = self._take()
+            self._finish_compaction(wait=False)
             groups = groups_of([each.update for each in waiting])
             for group in groups:
                 self._commit(group, [waiting.pop(0).result for _ in group])
+            self._start_compaction()
+        self._finish_compaction(wait=True)
+
+    def _start_compaction(self) -> None:
+        """Write a new base in another thread, if there are many batches."""
+        updates = self.run.updates
+        if self._compaction is None and updates is not None and updates.state.needs_compaction:
+            self._compaction = self._background.submit(write_compacted, self.run, self.run.snapshot)
+
+    def _finish_compaction(self, *, wait: bool) -> None:
+        """Use the base that the other thread wrote."""
+        if self._compaction is None or not (wait or self._compaction.done()):
+            return
+        try:
+            use_base(self.run, self._compaction.result())
+        except (InputError, OSError) as error:
+            log.warning("the updates of %s were not compacted: %s", self.run.folder, error)
+        finally:
+            self._compaction = None
 
     def _take(self) -> tuple[list[Waiting], bool]:
         """The updates that wait, and whether these are the last."""

@@ -262,11 +262,19 @@ def with_nodes(names: Names, more: Sequence[str]) -> Names:
 
 def without(facts: IntArray, others: IntArray) -> IntArray:
     """The facts that are not in `others`, in their order."""
-    if not len(others):
+    if not len(others) or not len(facts):
         return facts
+    near = np.flatnonzero(np.isin(facts[:, 0], others[:, 0]))  # few, so no numbers of all facts
+    is_gone = np.zeros(len(facts), np.bool_)
+    is_gone[near] = rows_in(facts[near], others)
+    return facts[~is_gone]
+
+
+def rows_in(facts: IntArray, others: IntArray) -> NDArray[np.bool_]:
+    """Whether each fact is one of the others, of which there are some: (num_facts,)."""
     sizes = np.maximum(facts.max(axis=0, initial=0), others.max(axis=0)).astype(np.int64) + 1
     weights = np.array([sizes[1] * sizes[2], sizes[2], 1])
-    return facts[~np.isin(facts @ weights, others @ weights)]
+    return np.isin(facts @ weights, others @ weights)
 
 
 def by_name(facts: NamedFacts) -> Iterable[NamedFact]:
