@@ -100,6 +100,20 @@ def with_overrides(experiment: Experiment, overrides: Sequence[str]) -> Experime
     return _build(Experiment, table, "--set", ())
 
 
+def overridden(overrides: Sequence[str]) -> dict[str, Any]:
+    """The settings that overrides change, by dotted name, such as {"training.epochs": 5}."""
+    table: Table = {}
+    for override in _listed(overrides):
+        table = merge(table, _parse_override(override))
+    top = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    return top | {
+        f"{group}.{key}": value
+        for group, settings in table.items()
+        if isinstance(settings, dict)
+        for key, value in settings.items()
+    }
+
+
 def to_toml(experiment: Experiment, *, mark_changes: bool = False) -> str:
     """The whole experiment as TOML, with every default, as a run folder stores it.
 

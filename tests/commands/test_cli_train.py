@@ -70,7 +70,7 @@ def test_without_an_experiment_it_is_said_how_to_list_them(nodepiece: Nodepiece)
     ran = nodepiece("train")
 
     assert ran.status == 2
-    assert ran.err.startswith("error: name the EXPERIMENT to train")
+    assert ran.err.startswith("error: name a GRAPH")
     assert "`nodepiece experiments` lists" in ran.err
 
 

@@ -36,9 +36,10 @@ def train(
     experiment: Annotated[
         str | None,
         typer.Argument(
-            metavar="EXPERIMENT",
+            metavar="GRAPH|EXPERIMENT",
             show_default=False,
-            help="A TOML file, or the name of an experiment that comes with nodepiece.",
+            help="A graph (a file, a folder, the name of a benchmark), for which settings are "
+            "chosen; or an experiment (a TOML file, the name of one that comes with nodepiece).",
         ),
     ] = None,
     output: Annotated[
@@ -65,7 +66,18 @@ def train(
             "--minutes",
             metavar="N",
             show_default=False,
-            help="Take so many minutes in all, evaluation included, instead of a number of epochs.",
+            help="Take so many minutes in all, evaluation included, instead of a number of epochs; "
+            "10 for a GRAPH.",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory",
+            metavar="SIZE",
+            show_default=False,
+            help="The most memory to use at the peak, such as 8GB (on a GPU: of the device); "
+            "default: most of what is free.",
         ),
     ] = None,
     tensorboard: Annotated[
@@ -84,13 +96,19 @@ def train(
 ) -> None:
     """Train a model and evaluate it on the test facts.
 
+    For a GRAPH, settings are chosen by its shape, the minutes, the memory and the device; --set
+    changes them. Facts are held out for validation and test if there are none.
+
     Ctrl-C stops after the step (of several processes: after the epoch) and saves; --resume
     continues from there to the same result. With --minutes the learning rate follows the clock, and
     --resume --minutes adds more, also to a finished run. To train on several GPUs: torchrun
     --nproc-per-node 4 -m nodepiece train EXPERIMENT.
     """
     start = perf_counter()  # before libraries are imported
-    from nodepiece.settings import load_experiment
+    from nodepiece.settings import load_experiment, overridden
+    from nodepiece.tasks.automatic import DEFAULT_MINUTES
+    from nodepiece.tasks.machine import parse_memory
+    from nodepiece.tasks.open_automatic import automatic_name, is_automatic
     from nodepiece.tasks.run_folder import CONFIG
     from nodepiece.tasks.train import command_line, train_experiment
     from nodepiece.training.distribution import torchrun_rank
@@ -102,23 +120,32 @@ def train(
         return
     if experiment is None:
         raise InputError(
-            "name the EXPERIMENT to train: a TOML file, or a name that `nodepiece experiments` "
-            "lists, such as countries"
+            "name a GRAPH, a file or folder of facts, or the EXPERIMENT to train: a TOML file, or "
+            "a name that `nodepiece experiments` lists, such as countries"
         )
     options = read_options(delimiter, header, columns, format)
     overrides = [*(overrides or ()), *reading_overrides(options)]
-    settings = load_experiment(experiment, overrides)
-    folder = output or Path("runs") / settings.name
+    memory_bytes = None if memory is None else parse_memory(memory)
+    if is_automatic(experiment):
+        given = overridden(overrides)
+        name, epochs = str(given.get("name", automatic_name(experiment))), 1
+        if minutes is None and "training.epochs" not in given:
+            minutes = DEFAULT_MINUTES
+            err.print(f"{minutes:g} minutes, as no --minutes were given")
+    else:
+        settings = load_experiment(experiment, overrides)
+        name, epochs = settings.name, settings.training.epochs
+    folder = output or Path("runs") / name
     is_first = torchrun_rank() == 0
     if is_first:  # it creates the folder; the others would take it for an earlier run
         check_output(folder, marker=CONFIG, kind="run")
     keep_freed_memory()
-    with EpochProgress(settings.training.epochs, minutes=minutes) as progress:
+    with EpochProgress(epochs, minutes=minutes) as progress:
         callbacks: tuple[Callback, ...] = (progress,)
         if tensorboard is not None:
             from nodepiece.training.tensorboard import TensorBoard
 
-            callbacks += (TensorBoard(tensorboard / settings.name),)
+            callbacks += (TensorBoard(tensorboard / name),)
         with stop_on_interrupt(
             lambda: progress.is_under_way,
             lambda: err.print("stopping and saving; press Ctrl-C again to stop at once"),
@@ -136,6 +163,7 @@ def train(
                 log=progress.log,
                 should_stop=should_stop,
                 minutes=minutes,
+                memory=memory_bytes,
                 started=start,
             )
     if not is_first:

@@ -48,12 +48,17 @@ class Parts:
 
 
 def with_data(
-    experiment: Any, data: Any, parts: Parts, overrides: Sequence[str]
-) -> tuple[str | Path | Experiment, DataSource]:
+    experiment: Any,
+    data: Any,
+    parts: Parts,
+    overrides: Sequence[str],
+    *,
+    is_chosen: bool = False,
+) -> tuple[str | Path | Experiment | None, DataSource]:
     """Settings, and the dataset in memory or the folder of benchmarks.
 
     Facts are `data`, or stand in place of `experiment`. The settings are a record if there are
-    facts, with the overrides in it.
+    facts, with the overrides in it; None with `is_chosen`, if they are chosen for facts alone.
     """
     if isinstance(experiment, str | Path | Experiment):
         if data is None or isinstance(data, str | Path):
@@ -64,7 +69,7 @@ def with_data(
     if data is not None:
         raise InputError("facts were given twice, as the first argument and as data; give one")
     dataset = parts.dataset(experiment)
-    return on_dataset(None, dataset, overrides), dataset
+    return None if is_chosen else on_dataset(None, dataset, overrides), dataset
 
 
 def on_dataset(

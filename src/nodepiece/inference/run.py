@@ -19,6 +19,7 @@ from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_files import OpenedFiles
 from nodepiece.inference.opened_run import Address, Opened, Prediction, Run
 from nodepiece.settings import Experiment, with_overrides
+from nodepiece.tasks.machine import parse_memory
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.runner import load_trained
@@ -104,29 +105,36 @@ def train(
     overwrite: bool = False,
     overrides: Sequence[str] = (),
     minutes: float | None = None,
+    memory: int | str | None = None,
 ) -> Run:
     """Train and evaluate an experiment, and open the run folder it wrote.
 
     `experiment` is a record, a TOML file, or a name such as "fb15k-237-paper"; `overrides` change
-    settings of the latter two, such as "training.epochs=5". `data` is the folder of benchmarks, or
+    settings of the latter two, such as "training.epochs=5". It may also be a graph: a file, a
+    folder or the name of a benchmark. Then settings are chosen for its shape, the minutes (10
+    unless given), the memory and the device. `data` is the folder of benchmarks, or
     facts in memory to train on instead of the experiment's dataset: anything that `nodepiece.graph`
     reads, such as triples, a DataFrame or a networkx graph. `valid` and `test` are more of the
     same kind, and `columns` and `relation` say how to read them; without `valid`, some facts are
     held out where the settings validate (`evaluation.held_out_share`). Facts may also be given in
-    place of `experiment`, and are then trained on with settings that suit most graphs.
+    place of `experiment`, and are then trained on with settings that suit most graphs, or with
+    `minutes` with settings chosen for them.
 
     An existing run in `output` is refused, unless it is to be continued from its checkpoint
     (`resume`), or replaced, updates included, when this one is finished (`overwrite`).
     With `minutes`, all of it takes so long, in place of a number of epochs; `resume` with `minutes`
-    adds more. `history.jsonl` in `output` has a line for every finished epoch, `metrics.json` the
-    result. The logger "nodepiece" logs the progress at level INFO.
+    adds more. `memory` is the most to use at the peak, in bytes or such as "8GB" (on a GPU: of the
+    device), by default most of what is free. `history.jsonl` in `output` has a line for every
+    finished epoch, `metrics.json` the result. The logger "nodepiece" logs the progress at level
+    INFO.
     """
     if isinstance(experiment, Experiment) and overrides:
         raise InputError(
             "overrides change an experiment given by name or file; "
             "change a record with dataclasses.replace"
         )
-    settings, source = with_data(experiment, data, Parts(valid, test, columns, relation), overrides)
+    parts = Parts(valid, test, columns, relation)
+    settings, source = with_data(experiment, data, parts, overrides, is_chosen=minutes is not None)
     epochs = LoggedEpochs()
     with stop_on_interrupt(
         lambda: epochs.is_under_way, lambda: log.warning("stopping and saving")
@@ -143,6 +151,7 @@ def train(
             log=epochs.log,
             should_stop=should_stop,
             minutes=minutes,
+            memory=parse_memory(memory) if isinstance(memory, str) else memory,
         )
     if metrics is None:
         raise KeyboardInterrupt(f"training was stopped; continue it with resume=True in {output}")

@@ -5,24 +5,28 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.errors import InputError
-from nodepiece.settings import Experiment, load_experiment
+from nodepiece.settings import Experiment, load_experiment, overridden, with_overrides
+from nodepiece.tasks.automatic import DEFAULT_MINUTES
 from nodepiece.tasks.budget import Budget, with_validation_for, without_validation
+from nodepiece.tasks.machine import machine_of
+from nodepiece.tasks.open_automatic import chosen_before, is_automatic, open_automatic
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.tasks.run_place import check_place
 from nodepiece.tasks.runner import RunOptions, run_experiment
+from nodepiece.tasks.task import Task
 from nodepiece.training.distribution import Processes, process_group
 from nodepiece.training.loop import Callback
 
 
 def train_experiment(
-    experiment: str | Path | Experiment,
+    experiment: str | Path | Experiment | None,
     folder: Path,
     *,
     data: Path | Dataset | None = None,
@@ -34,36 +38,62 @@ def train_experiment(
     log: Callable[[str], None] = lambda sentence: None,
     should_stop: Callable[[], bool] = lambda: False,
     minutes: float | None = None,
+    memory: int | None = None,
     started: float | None = None,
 ) -> dict[str, Any] | None:
     """Run an experiment; returns its metrics, or None if it was stopped before the end.
 
+    A graph in place of an experiment, by its path or the name of a benchmark, or no experiment and
+    facts in `data`, gets settings that suit it (`tasks/automatic.py`), and ten minutes unless
+    others are given.
+
     Under torchrun all processes call this together; rank 0 writes files and logs.
     `overrides` change an experiment given by name or file, and not a record. `data` is the folder
     of benchmarks, or the dataset itself. `minutes` is the time for all of it, in place of epochs,
-    counted from now, or from `started` by `perf_counter`.
+    counted from now, or from `started` by `perf_counter`. `memory` in bytes is a limit for the
+    peak of the process (CUDA: of the device), by default most of what is free.
     """
     started = perf_counter() if started is None else started
+    is_chosen = is_automatic(experiment, data)  # here
+    if is_chosen and minutes is None and "training.epochs" not in overridden(overrides):
+        minutes = DEFAULT_MINUTES
     budget = None if minutes is None else Budget(minutes, started)
-    if isinstance(experiment, Experiment):
+    chosen, settings = choose_device(device), None
+    if is_chosen:
+        source: Path = folder / CONFIG
+        settings = chosen_before(folder) if resume else None
+        if settings is not None:
+            settings = with_overrides(settings, overrides)
+    elif isinstance(experiment, Experiment):
         settings, source, overrides = experiment, folder / CONFIG, ()
     else:
-        settings, source = load_experiment(experiment, overrides), Path(experiment)
-    record, chosen = task_record(settings), choose_device(device)
+        settings, source = load_experiment(cast(str, experiment), overrides), Path(str(experiment))
     with process_group(chosen) as processes:
         log = log if processes.is_first else _log_nothing
         if processes.is_first:  # it creates the folder, which the others must not see unfinished
             check_place(folder, resume=resume, overwrite=overwrite)
         if budget is not None and processes.count > 1:
             raise InputError("minutes are for one process; give training.epochs to several")
-        task = record.task.open(settings if budget is None else with_validation_for(settings), data)
+        task: Task[Any]
+        if settings is None:
+            task = open_automatic(
+                str(experiment or ""),
+                machine_of(chosen, memory),
+                minutes or DEFAULT_MINUTES,
+                data=data,
+                overrides=overrides,
+                log=log,
+            )
+        else:
+            timed = settings if budget is None else with_validation_for(settings)
+            task = task_record(settings).task.open(timed, data)
         if budget is not None and not task.num_evaluated("valid"):
             task = without_validation(task)
         log(task.describe())
         command = command_line(
             source,
             folder,
-            overrides=overrides,
+            overrides=() if is_chosen else overrides,
             device=chosen.type,
             data=data if isinstance(data, Path) else None,
         )

@@ -1,0 +1,248 @@
+"""The automatic choice: settings for any graph, some minutes and some memory.
+
+The rules are below, one function for each decision, with what was measured beside them: all runs of
+ten minutes on two cores. A rule reads the sizes of the graph, the machine and the minutes, and, to
+decide between training against all nodes and against a sample, the time of a few steps. What it
+chose is written to the config.toml of the run, so the clock matters once.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.walks import WalkSettings
+from nodepiece.encoders.graph_settings import GraphLayerSettings
+from nodepiece.encoders.node_embedding import EncoderSettings
+from nodepiece.evaluation.settings import EvaluationSettings
+from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.settings import Experiment
+from nodepiece.tasks.machine import Machine
+from nodepiece.tokenizer.settings import TokenizerSettings
+from nodepiece.training.losses import SAMPLED_SOFTMAX
+from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
+
+DEFAULT_MINUTES = 10.0
+TRAINING_SHARE = 0.8  # of the minutes; the rest is for tokens, validation and the result
+
+FEW_FACTS = 200  # of which none are held out
+SMALL_GRAPH = 5_000  # nodes: always against all of them
+LARGE_GRAPH = 200_000  # nodes: never against all of them
+MIN_PASSES = 3.0  # over the queries, in the time there is, to train against all nodes
+MIN_ANCHORS, MAX_ANCHORS, ANCHOR_SHARE = 20, 5_000, 0.25  # of the nodes
+FACTS_FOR_LAYERS = 50_000  # at most: the time of a graph layer grows with the facts
+
+
+@dataclass(frozen=True)
+class GraphShape:
+    """What the rules read of a graph."""
+
+    num_nodes: int
+    num_facts: int  # of training
+    num_relations: int  # without inverses
+    num_queries: int  # distinct (head, relation) pairs, inverses included
+    two_way: float  # the share of facts whose ends are also linked the other way
+
+    @property
+    def facts_per_node(self) -> float:
+        return self.num_facts / max(1, self.num_nodes)
+
+    @property
+    def relations_per_node(self) -> float:
+        """The mean number of different relations of a node, inverses included."""
+        return self.num_queries / max(1, self.num_nodes)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings, and why they were chosen, in sentences."""
+
+    experiment: Experiment
+    reasons: tuple[str, ...]
+
+
+TimeStep = Callable[[Experiment], float]  # seconds of a step
+
+
+def shape_of(graph: KnowledgeGraph) -> GraphShape:
+    """The shape of a graph; takes a few sorts of its facts."""
+    head, relation, tail = graph.triples.astype(np.int64).T
+    forwards, backwards = head * graph.num_nodes + tail, tail * graph.num_nodes + head
+    queries = [node * graph.num_relations + relation for node in (head, tail)]
+    two_way = float(np.isin(forwards, backwards).mean()) if len(forwards) else 0.0
+    return GraphShape(
+        graph.num_nodes,
+        graph.num_triples,
+        graph.num_relations,
+        sum(num_distinct(each) for each in queries),
+        two_way,
+    )
+
+
+def num_distinct(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> int:
+    ordered = np.sort(numbers)
+    return int((np.diff(ordered, prepend=-1) > 0).sum())
+
+
+def choose(
+    name: str,
+    dataset: str,
+    shape: GraphShape,
+    machine: Machine,
+    minutes: float,
+    *,
+    time_step: TimeStep,
+    given: Mapping[str, Any] | None = None,
+) -> Choice:
+    """Settings for a graph; `given` are those that the user has set, by dotted name."""
+    given = given or {}
+    base = Experiment(
+        name=name,
+        dataset=dataset,
+        tokenizer=choose_tokenizer(shape),
+        evaluation=EvaluationSettings(held_out_share=choose_held_out(shape)),
+    )
+    one_vs_all = with_all_nodes(base, shape, machine)
+    sampled = with_samples(base, shape, machine)
+    is_all, reason = decide_loss(
+        one_vs_all, sampled, shape, minutes, time_step=time_step, loss=given.get("training.loss")
+    )
+    chosen = one_vs_all if is_all else sampled
+    return Choice(chosen, (*describe(chosen, shape, machine), reason))
+
+
+def choose_held_out(shape: GraphShape) -> float:
+    """The share of facts held out for validation, and for test, where there are none."""
+    return 0.0 if shape.num_facts < FEW_FACTS else 0.05
+
+
+def choose_tokenizer(shape: GraphShape) -> TokenizerSettings:
+    """A quarter of the nodes as anchors, up to some thousands: with sums they cost no time.
+
+    A node has about twice as many relation pieces as it has relations on average.
+    """
+    most = max(1, shape.num_nodes)
+    num_anchors = int(np.clip(round(ANCHOR_SHARE * most), min(MIN_ANCHORS, most), MAX_ANCHORS))
+    return TokenizerSettings(
+        num_anchors=num_anchors,
+        anchors_per_node=min(16, num_anchors),
+        relations_per_node=int(np.clip(round(2 * shape.relations_per_node), 2, 12)),
+    )
+
+
+def with_all_nodes(base: Experiment, shape: GraphShape, machine: Machine) -> Experiment:
+    """Every query against all nodes, and beside the vectors walks, trained on a part of them."""
+    is_small = shape.num_nodes <= SMALL_GRAPH
+    dim = 128
+    layers = 2 if shape.num_facts <= FACTS_FOR_LAYERS else 0
+    batch_size = int(np.clip(2 ** round(np.log2(max(1, shape.num_queries) / 100)), 64, 1024))
+    return replace(
+        base,
+        encoder=EncoderSettings("gated-sum", dim=dim, hidden_dim=dim, dropout=0.1),
+        graph=GraphLayerSettings(layers=layers, edge_dropout=0.3 if layers else 0.0),
+        decoder=DecoderSettings("complex", query_dropout=0.5 if is_small else 0.3, node_norm=True),
+        walks=choose_walks(shape),
+        training=TrainingSettings(
+            loss="cross-entropy",
+            batch_size=batch_size,
+            learning_rate=0.003 if is_small else 0.005,
+            precision="float32" if is_small else choose_precision(machine),
+            hide_targets=True,
+            validate_every=1,
+        ),
+        one_vs_all=OneVsAllSettings(
+            smoothing=0.1, path_queries=min(batch_size, 64 if shape.facts_per_node < 8 else 32)
+        ),
+    )
+
+
+def without_validation(experiment: Experiment) -> Experiment:
+    """The settings for a graph that has no facts to validate on, and too few to hold some out."""
+    return replace(
+        experiment,
+        walks=replace(experiment.walks, choose_coefficient=False),
+        training=replace(experiment.training, validate_every=0, patience=0),
+    )
+
+
+def choose_walks(shape: GraphShape) -> WalkSettings:
+    """Longer walks where nodes have few facts: there they reach few nodes, and cost little."""
+    steps = 5 if shape.facts_per_node < 4 else 3
+    return WalkSettings(steps, separate_losses=True, choose_coefficient=True)
+
+
+def with_samples(base: Experiment, shape: GraphShape, machine: Machine) -> Experiment:
+    """Facts against the tails of their batch and a shared sample of all nodes."""
+    return replace(
+        base,
+        tokenizer=replace(
+            base.tokenizer, anchors_per_node=min(20, base.tokenizer.num_anchors or 20)
+        ),
+        encoder=EncoderSettings("gated-sum", dim=128, hidden_dim=128, dropout=0.0),
+        decoder=DecoderSettings("complex"),
+        training=TrainingSettings(
+            loss=SAMPLED_SOFTMAX,
+            batch_size=2048,
+            learning_rate=0.005,
+            precision=choose_precision(machine),
+            validate_every=1,
+        ),
+        sampled=SampledSettings(num_negatives=1024),
+    )
+
+
+def choose_precision(machine: Machine) -> str:
+    if machine.device.type == "cuda":
+        return "tf32"
+    return "bfloat16" if machine.is_fast_in_bfloat16 else "float32"
+
+
+def decide_loss(
+    one_vs_all: Experiment,
+    sampled: Experiment,
+    shape: GraphShape,
+    minutes: float,
+    *,
+    time_step: TimeStep,
+    loss: object = None,
+) -> tuple[bool, str]:
+    """Whether to train against all nodes, and why: if there is time for some passes."""
+    if loss is not None:
+        is_all = TrainingSettings(loss=str(loss)).is_one_vs_all
+        return is_all, f"training.loss = {loss} was set"
+    if shape.num_nodes <= SMALL_GRAPH:
+        return True, f"against all nodes, as there are at most {SMALL_GRAPH:,}"
+    if shape.num_nodes > LARGE_GRAPH:
+        return False, f"against a sample, as there are more than {LARGE_GRAPH:,} nodes"
+    num_steps = -(-shape.num_queries // one_vs_all.training.batch_size)
+    passes = TRAINING_SHARE * 60 * minutes / max(1e-9, num_steps * time_step(one_vs_all))
+    is_all = passes >= MIN_PASSES
+    against = "against all nodes" if is_all else "against a sample of the nodes"
+    return is_all, (
+        f"{against}, as there is time for {passes:.1f} passes over all queries against all nodes "
+        f"({MIN_PASSES:g} are worth it)"
+    )
+
+
+def describe(experiment: Experiment, shape: GraphShape, machine: Machine) -> list[str]:
+    """What was chosen for which graph, in two lines."""
+    tokenizer, encoder, training = experiment.tokenizer, experiment.encoder, experiment.training
+    graph = (
+        f"{shape.num_nodes:,} nodes with {shape.facts_per_node:.1f} facts each, "
+        f"{shape.num_relations:,} relations, {shape.two_way:.0%} of the facts both ways, "
+        f"{machine.memory / 1e9:.1f} GB"
+    )
+    extra = [f"walks of {experiment.walks.steps} steps"] * bool(experiment.walks.steps)
+    extra += [f"{experiment.graph.layers} graph layers"] * bool(experiment.graph.layers)
+    parts = [
+        f"{tokenizer.num_anchors:,} anchors, {tokenizer.anchors_per_node} of them and "
+        f"{tokenizer.relations_per_node} relations a node",
+        f"{encoder.kind} of {encoder.dim} numbers",
+        f"{experiment.decoder.kind}",
+        *extra,
+        f"{training.loss}, batches of {training.batch_size:,}, rate {training.learning_rate:g}, "
+        f"{training.precision}",
+    ]
+    return [graph, "chosen: " + "; ".join(parts)]

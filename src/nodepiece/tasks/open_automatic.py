@@ -1,0 +1,107 @@
+"""Opening a graph that is given without an experiment: reading, choosing settings, resuming."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from nodepiece.data.benchmarks import BENCHMARKS
+from nodepiece.data.dataset import Dataset
+from nodepiece.data.input_file import STANDARD_INPUT
+from nodepiece.data.open import DataSource, open_dataset
+from nodepiece.data.read import dataset_name
+from nodepiece.errors import InputError
+from nodepiece.graph.short_text import plural
+from nodepiece.recipes import experiment_names
+from nodepiece.settings import Experiment, overridden, with_overrides
+from nodepiece.tasks.automatic import choose, shape_of, without_validation
+from nodepiece.tasks.link_prediction import LinkPrediction, with_validation
+from nodepiece.tasks.machine import Machine
+from nodepiece.tasks.plan import Sizes
+from nodepiece.tasks.run_folder import CONFIG, read_config
+from nodepiece.tasks.run_place import is_pending, unfinished_folder
+from nodepiece.tasks.timing import seconds_a_step
+
+TASK = "link-prediction"
+
+
+def is_automatic(experiment: object, data: object = None) -> bool:
+    """Whether settings are to be chosen: for a file or folder of facts, a benchmark, or `data`.
+
+    A TOML file, a record and the name of an experiment have settings.
+    """
+    if not experiment:
+        return isinstance(data, Dataset)
+    if not isinstance(experiment, str | Path) or isinstance(data, Dataset):
+        return False
+    source = str(experiment)
+    if source in experiment_names() or Path(source).suffix == ".toml":
+        return False
+    return source in BENCHMARKS or Path(source).exists()
+
+
+def automatic_name(experiment: str | Path, data: object = None) -> str:
+    """The name of the run: that of the dataset."""
+    if isinstance(data, Dataset):
+        return data.name
+    source = str(experiment)
+    return source if source in BENCHMARKS else dataset_name(source)
+
+
+def open_automatic(
+    source: str | Path,
+    machine: Machine,
+    minutes: float,
+    *,
+    data: DataSource = None,
+    overrides: Sequence[str] = (),
+    log: Callable[[str], None] = lambda sentence: None,
+) -> LinkPrediction:
+    """The task on a graph with the settings that suit it; says in a few lines which, and why."""
+    name, given = automatic_name(source, data), overridden(overrides)
+    if given.get("task", TASK) != TASK:
+        raise InputError(
+            f"settings are chosen for {TASK} only; write a TOML file for {given['task']}"
+        )
+    if str(source) == STANDARD_INPUT:
+        raise InputError("training reads its facts more than once; give a file or a folder")
+    first = with_overrides(Experiment(name=name, dataset=str(source) or name), overrides)
+    dataset = open_dataset(first.dataset, data=data, options=first.reading)
+    shape = shape_of(dataset.train)
+    sizes = Sizes(
+        shape.num_nodes,
+        shape.num_facts,
+        shape.num_relations,
+        len(dataset.test),
+        num_queries=shape.num_queries,
+    )
+    choice = choose(
+        name,
+        first.dataset,
+        shape,
+        machine,
+        minutes,
+        time_step=lambda experiment: seconds_a_step(
+            experiment, sizes, machine.device, rng=np.random.default_rng(0)
+        ),
+        given=given,
+    )
+    experiment = with_overrides(choice.experiment, overrides)
+    for reason in choice.reasons:
+        log(reason)
+    split = with_validation(experiment, dataset)
+    if not len(split.valid):
+        log(
+            f"{plural(shape.num_facts, 'fact')}: none can be held out, so the result is not "
+            "evaluated"
+        )
+        experiment = with_overrides(without_validation(choice.experiment), overrides)
+    return LinkPrediction(experiment, split)
+
+
+def chosen_before(folder: Path) -> Experiment | None:
+    """The settings of the run in a folder, to continue it; None if there is none."""
+    for place in (unfinished_folder(folder) if is_pending(folder) else folder, folder):
+        if (place / CONFIG).is_file():
+            return read_config(place)
+    return None

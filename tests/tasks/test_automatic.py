@@ -1,0 +1,179 @@
+"""The automatic choice: settings for a graph, minutes and memory, written to config.toml."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.tasks.couples import couples
+
+from nodepiece.errors import InputError
+from nodepiece.settings import Experiment
+from nodepiece.tasks.automatic import Choice, GraphShape, choose, shape_of
+from nodepiece.tasks.machine import Machine, free_memory, parse_memory
+from nodepiece.tasks.open_automatic import is_automatic
+from nodepiece.tasks.run_folder import read_config
+from nodepiece.tasks.train import train_experiment
+
+CPU = torch.device("cpu")
+MACHINE = Machine(CPU, memory=8 * 10**9, is_fast_in_bfloat16=True)
+MEDIUM = GraphShape(40_000, 200_000, 480, 150_000, 0.1)
+
+
+def choose_for(shape: GraphShape, minutes: float = 10, step: float = 0.1, **given: Any) -> Choice:
+    names = {name.replace("__", "."): value for name, value in given.items()}
+    return choose("mine", "mine", shape, MACHINE, minutes, time_step=lambda _: step, given=names)
+
+
+def write_graph(path: Path, facts: list[tuple[str, str, str]]) -> Path:
+    path.write_text("".join("\t".join(fact) + "\n" for fact in facts), encoding="utf-8")
+    return path
+
+
+def train_file(path: Path, folder: Path, **options: Any) -> dict[str, Any]:
+    options = {"minutes": 0.02, "device": "cpu", **options}
+    metrics = train_experiment(str(path), folder, **options)
+    assert metrics is not None
+    return metrics
+
+
+def ring(num_nodes: int, relation: str = "next") -> list[tuple[str, str, str]]:
+    return [
+        (f"n{node}", relation, f"n{(node + step) % num_nodes}")
+        for node in range(num_nodes)
+        for step in (1, 2)
+    ]
+
+
+def test_a_small_graph_needs_no_timing() -> None:
+    def refuse(experiment: Experiment) -> float:
+        raise AssertionError("nothing to time")
+
+    shape = GraphShape(2_000, 30_000, 40, 12_000, 0.1)
+    choice = choose("mine", "mine", shape, MACHINE, 10, time_step=refuse)
+    assert choice.experiment.training.is_one_vs_all
+    assert choice.experiment.walks.steps > 0
+
+
+def test_time_for_several_passes_decides_between_all_nodes_and_a_sample() -> None:
+    assert choose_for(MEDIUM, step=0.1).experiment.training.is_one_vs_all
+    assert not choose_for(MEDIUM, step=10).experiment.training.is_one_vs_all
+    assert choose_for(MEDIUM, step=10, minutes=600).experiment.training.is_one_vs_all
+
+
+def test_millions_of_nodes_are_sampled() -> None:
+    shape = replace(MEDIUM, num_nodes=2_500_000)
+    assert choose_for(shape, minutes=60).experiment.training.loss == "sampled-softmax"
+
+
+def test_a_loss_that_was_set_decides_what_goes_with_it() -> None:
+    experiment = choose_for(MEDIUM, training__loss="sampled-softmax").experiment
+    assert not experiment.walks.steps
+    assert not experiment.training.hide_targets
+
+
+def test_the_reasons_name_the_graph_the_choice_and_what_decided() -> None:
+    graph, chosen, reason = choose_for(MEDIUM).reasons
+    assert "40,000 nodes" in graph
+    assert "anchors" in chosen
+    assert "passes" in reason
+
+
+def test_the_shape_of_a_graph() -> None:
+    shape = shape_of(couples().train)
+    triples = couples().train.triples
+    both = {(head, tail) for head, _, tail in triples.tolist()}
+    two_way = np.mean([(tail, head) in both for head, _, tail in triples.tolist()])
+    assert (shape.num_nodes, shape.num_facts) == (couples().num_nodes, len(triples))
+    assert shape.two_way == pytest.approx(two_way)
+
+
+def test_a_file_is_enough_and_config_toml_gives_the_same_digits_again(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(150))
+    metrics = train_file(graph, tmp_path / "run", minutes=0.05)
+    stored = read_config(tmp_path / "run")
+    assert metrics["held_out"] == {"valid": 15, "test": 15}
+    assert stored.dataset == str(graph)
+    assert stored.training.stages[-1] >= metrics["steps"]
+    if stored.training.stages[-1] == metrics["steps"]:  # else the machine was slow at the end
+        again = train_experiment(tmp_path / "run" / "config.toml", tmp_path / "again", device="cpu")
+        assert again is not None
+        assert again["mrr"] == metrics["mrr"]
+
+
+def test_settings_that_are_given_rule_over_the_choice(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(150))
+    overrides = ["encoder.dim=8", "training.epochs=1", "walks.steps=0", "graph.layers=0"]
+    overrides += ["training.hide_targets=false", "one_vs_all.path_queries=0"]
+    train_file(graph, tmp_path / "run", minutes=None, overrides=overrides)
+    stored = read_config(tmp_path / "run")
+    assert (stored.encoder.dim, stored.training.epochs, stored.walks.steps) == (8, 1, 0)
+
+
+def test_resuming_goes_on_with_what_was_chosen_before(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(150))
+    first = train_file(graph, tmp_path / "run")
+    more = train_file(graph, tmp_path / "run", resume=True)
+    assert more["steps"] > first["steps"]
+
+
+def test_facts_in_memory_are_enough(tmp_path: Path) -> None:
+    metrics = train_experiment(None, tmp_path / "run", data=couples(), minutes=0.02, device="cpu")
+    assert metrics is not None
+    assert metrics["steps"] > 0
+
+
+def test_recipes_and_toml_files_have_settings_and_graphs_do_not(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(3))
+    assert is_automatic(str(graph)) and is_automatic(tmp_path) and is_automatic("fb15k-237")
+    assert not is_automatic("countries") and not is_automatic("mine.toml")
+    assert not is_automatic("nothing-of-this-name")
+
+
+def test_another_task_needs_a_toml_file(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(30))
+    with pytest.raises(InputError, match="write a TOML file for relation-prediction"):
+        train_file(graph, tmp_path / "run", overrides=["task=relation-prediction"])
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param([("a", "r", "b"), ("b", "s", "c"), ("c", "r", "a")], id="three facts"),
+        pytest.param(ring(120, "only"), id="one relation"),
+        pytest.param([("hub", "has", f"leaf{n}") for n in range(300)], id="a star"),
+        pytest.param([(f"a{n}", "r", f"b{n}") for n in range(250)], id="nothing can be held out"),
+    ],
+)
+def test_graphs_with_little_to_learn_still_give_a_model(
+    facts: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    graph = write_graph(tmp_path / "graph.tsv", facts)
+    metrics = train_file(graph, tmp_path / "run")
+    assert metrics["steps"] > 0
+
+
+def test_no_minutes_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(30))
+    with pytest.raises(InputError, match="minutes must be a number above 0, got 0"):
+        train_file(graph, tmp_path / "run", minutes=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_"),
+    [("8GB", 8 * 10**9), ("500 mb", 5 * 10**8), ("1.5GiB", 3 * 2**29), ("2G", 2 * 10**9)],
+)
+def test_memory_is_a_number_and_a_unit(text: str, bytes_: int) -> None:
+    assert parse_memory(text) == bytes_
+
+
+@pytest.mark.parametrize("text", ["much", "0GB", "-1GB", "8XB", ""])
+def test_other_memory_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="memory"):
+        parse_memory(text)
+
+
+def test_some_memory_is_free() -> None:
+    assert 2**20 < free_memory(CPU) < 2**50
