@@ -2,6 +2,7 @@
 
 import { setToken } from "./api.js";
 import { combobox, findNodes, findRelations } from "./combobox.js";
+import { commitFacts } from "./commit.js";
 import { announce, count, h, shorten, show } from "./dom.js";
 import { exampleFacts } from "./example.js";
 import { factText } from "./facts.js";
@@ -65,7 +66,6 @@ export function addView({ main, api, run }) {
   );
   let request = new AbortController();
   let facts = [];
-  let isNew = true;
 
   const subject = () => name.value || NEW;
 
@@ -95,7 +95,7 @@ export function addView({ main, api, run }) {
     other.value = "";
     relation.input.focus();
     show(notice);
-    keep([...facts, added]);
+    if (!facts.some((each) => each.every((part, i) => part === added[i]))) keep([...facts, added]);
   }
 
   const keep = (next) => go("add", { name: subject(), fact: next.flat() });
@@ -118,19 +118,18 @@ export function addView({ main, api, run }) {
   async function store() {
     const stored = facts;
     try {
-      const answer = await api.update({ add: stored });
-      const fresh = Array.isArray(answer.new_nodes) ? answer.new_nodes : isNew ? [subject()] : [];
-      announce(`${count(stored.length, "fact")} committed.`);
+      const { version, added, undo } = await commitFacts(api, subject(), stored);
       go("add", { name: subject() }, { replace: true });
-      const back = h("button", { type: "button", on: { click: () => takeBack(stored, fresh) } }, "Undo");
+      const back = h("button", { type: "button", on: { click: () => takeBack(stored, undo) } }, "Undo");
+      const done = `${count(added, "fact")} committed; the graph is at version ${version}.`;
+      announce(done);
       show(
         notice,
         h(
           "p",
-          { class: "notice", role: "status" },
-          `${count(stored.length, "fact")} committed; the graph is at version ${answer.version}. `,
+          { class: "notice" },
+          done,
           h("a", { href: link("node", { name: subject() }) }, "See the node"),
-          " ",
           back,
         ),
       );
@@ -139,14 +138,14 @@ export function addView({ main, api, run }) {
     }
   }
 
-  async function takeBack(stored, fresh) {
+  async function takeBack(stored, undo) {
     try {
-      await api.update({ remove: stored, remove_nodes: fresh });
+      await undo();
       announce("Undone.");
       show(notice);
       go("add", { name: subject(), fact: stored.flat() }, { replace: true });
     } catch (error) {
-      show(notice, problem(error, null, () => takeBack(stored, fresh)));
+      show(notice, problem(error, null, () => takeBack(stored, undo)));
     }
   }
 
@@ -175,7 +174,7 @@ export function addView({ main, api, run }) {
     else show(list, start());
     content.setAttribute("aria-busy", "true");
     try {
-      isNew = await assumedNode(content, api, { name: current.name, facts, ask: params.get("ask") }, signal);
+      await assumedNode(content, api, { name: current.name, facts, ask: params.get("ask") }, signal);
     } catch (error) {
       if (isCancelled(error)) return;
       show(content, problem(error, null, () => update(params)));

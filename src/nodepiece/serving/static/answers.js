@@ -34,7 +34,31 @@ export function bar(share) {
 const knownMark = () => h("span", { class: "known" }, "✓ known");
 
 /**
- * An ordered list of answers.
+ * Answers, best first.
+ * @param {object[]} answers
+ * @param {(name: string) => string} [linkOf] where an answer leads
+ * @param {() => void} [onChoose]
+ */
+export function answerItems(answers, linkOf, onChoose) {
+  const shown = measure(answers);
+  const item = (answer) => {
+    const { share, text } = shown(answer);
+    const content = [
+      h("span", { class: "name" }, shorten(answer.name, 120)),
+      h("span", { class: "value" }, text),
+      bar(share),
+      answer.known && knownMark(),
+    ];
+    const attributes = { class: "answer", "data-name": answer.name };
+    return linkOf
+      ? h("a", { ...attributes, href: linkOf(answer.name), on: { click: onChoose } }, content)
+      : h("div", attributes, content);
+  };
+  return h("ol", { class: "answers" }, answers.map((answer) => h("li", {}, item(answer))));
+}
+
+/**
+ * A query and its answers.
  * @param {{query: object, answers: object[]}} result
  * @param {{linkOf?: (name: string) => string, onChoose?: () => void, more?: () => void}} options
  */
@@ -42,33 +66,12 @@ export function answerList({ query, answers }, { linkOf, onChoose, more }) {
   if (answers.length === 0) {
     return h("p", { class: "hint" }, "No answer is left: the graph has all of them.");
   }
-  const shown = measure(answers);
   const isCalibrated = answers.every(({ probability }) => isNumber(probability));
   return h(
     "div",
     {},
     h("h2", { class: "asked" }, queryText(query)),
-    h(
-      "ol",
-      { class: "answers" },
-      answers.map((answer) => {
-        const { share, text } = shown(answer);
-        const content = [
-          h("span", { class: "name" }, shorten(answer.name, 120)),
-          h("span", { class: "value" }, text),
-          bar(share),
-          answer.known && knownMark(),
-        ];
-        const attributes = { class: "answer", "data-name": answer.name };
-        return h(
-          "li",
-          {},
-          linkOf
-            ? h("a", { ...attributes, href: linkOf(answer.name), on: { click: onChoose } }, content)
-            : h("div", attributes, content),
-        );
-      }),
-    ),
+    answerItems(answers, linkOf, onChoose),
     !isCalibrated &&
       h("p", { class: "hint" }, "Scores, higher is better. `nodepiece calibrate` turns them into probabilities."),
     more && answers.length >= 10 && h("button", { type: "button", on: { click: more } }, "More answers"),

@@ -68,14 +68,15 @@ export function openRun(run) {
     },
     search: async (search, limit, signal) =>
       (await get("/nodes", search ? { search, limit } : { limit }, signal)).nodes,
-    node: (name, assume, signal) =>
+    node: (name, assume, signal, limit = 100) =>
       assume?.length
-        ? post("/node", { name, assume }, signal)
-        : get("/node", { name, limit: 100 }, signal),
+        ? post("/node", { name, assume, limit }, signal)
+        : get("/node", { name, limit }, signal),
     predict: (body, signal) => post("/predict", body, signal),
     score: (body, signal) => post("/score", body, signal),
     similar: (node, top, signal) => get("/similar", { node, top }, signal),
     explain: (fact, signal) => post("/explain", fact, signal),
+    classify: async (node, signal) => (await get("/classify", { node }, signal)).classes,
     map: (signal) => get("/map", null, signal),
     update: async (body) => {
       const answer = await post("/update", body);

@@ -12,15 +12,22 @@ import { nodeView } from "./node.js";
 const VIEWS = { ask: askView, node: nodeView, add: addView, map: mapView };
 const TITLES = { ask: "Ask", node: "Node", add: "Add facts", map: "Map" };
 
+/** The views of a run, the first without an address; one that classifies nodes completes no facts. */
+const viewsOf = (run) => (run.task === "node-classification" ? ["node", "map"] : Object.keys(VIEWS));
+
 const main = document.getElementById("main");
 let runs = [];
+let renders = 0;
 let open = null; // {view, name, update, close}: what is shown
 
 /** Shows the view of the address; a view that is already shown is only updated. */
-function render() {
+async function render() {
+  const mine = ++renders;
+  main.dataset.state = "loading";
   const { view, params } = current();
-  const name = view in VIEWS ? view : "ask";
   const record = runs.find((run) => run.name === params.get("run")) ?? runs[0];
+  const views = viewsOf(record);
+  const name = views.includes(view) ? view : views[0];
   if (open?.name !== name || open.run !== record.name) {
     open?.close?.();
     setRun(runs.length > 1 ? record.name : null);
@@ -29,12 +36,14 @@ function render() {
     showFrame(record, name);
   }
   document.title = `${TITLES[name]} · ${record.name} · nodepiece`;
-  open.update(params);
+  await open.update(params);
+  if (mine === renders) main.dataset.state = "ready";
 }
 
 function showFrame(record, name) {
   for (const each of document.querySelectorAll("#views a")) {
     each.setAttribute("href", link(each.dataset.view));
+    each.hidden = !viewsOf(record).includes(each.dataset.view);
     if (each.dataset.view === name) each.setAttribute("aria-current", "page");
     else each.removeAttribute("aria-current");
   }

@@ -77,12 +77,15 @@ export function askView({ main, api, run }) {
     const given = PARTS.filter((part) => query[part]);
     if (given.length < 2) {
       show(results);
+      results.removeAttribute("aria-busy");
       return;
     }
     const top = Number(params.get("top")) || TOP;
     const key = JSON.stringify([query, top, known.box.checked, seen.box.checked]);
-    if (key === answered) return;
-    results.setAttribute("aria-busy", "true");
+    if (key === answered) {
+      results.removeAttribute("aria-busy");
+      return;
+    }
     const retry = () => answer(query, params);
     try {
       if (given.length === 3) {
@@ -145,6 +148,7 @@ export function askView({ main, api, run }) {
   async function update(params) {
     request.abort();
     request = new AbortController();
+    results.setAttribute("aria-busy", "true");
     known.box.checked = params.get("known") !== "no";
     seen.box.checked = params.get("seen") !== "no";
     let query = Object.fromEntries(PARTS.map((part) => [part, params.get(part) ?? ""]));

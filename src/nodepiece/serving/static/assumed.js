@@ -10,13 +10,13 @@ const MOST = 16; // relations that are asked for
 const SHOWN = 4; // those with the likeliest answers are shown
 
 /**
- * Shows the pieces and the likeliest facts of a node; returns whether the node is a new one.
+ * Shows the pieces and the likeliest facts of a node.
  * @param {{name: string, facts: string[][], ask: string|null}} assumed
  */
 export async function assumedNode(place, api, { name, facts, ask }, signal) {
   if (facts.length === 0 && !(await isKnown(api, name, signal))) {
     show(place); // a new node without facts has no pieces yet
-    return true;
+    return;
   }
   const node = await api.node(name, facts, signal);
   const predictions = h("section", { "aria-label": "Predictions", "aria-busy": "true" });
@@ -46,11 +46,10 @@ export async function assumedNode(place, api, { name, facts, ask }, signal) {
   );
   predictions.removeAttribute("aria-busy");
   announce(`${shorten(name)} has ${count(pieces, "piece")}; predictions are there.`);
-  return node.is_new;
 }
 
 async function isKnown(api, name, signal) {
-  return (await api.search(name, 5, signal)).some((found) => found.name === name);
+  return (await api.search(name, 50, signal)).some((found) => found.name === name);
 }
 
 /** Answers of the relations with the best first answers; `ask`, where given, comes first. */

@@ -36,6 +36,20 @@ export async function explanation(place, api, fact, { signal, focus }) {
   body.removeAttribute("aria-busy");
 }
 
+const signed = (value) => `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`;
+
+/** A rank; ties are counted half. */
+const rounded = (rank) => (Math.round(10 * rank) / 10).toLocaleString("en");
+
+/** The first rows of a list or table, and a button for the others. */
+function firstOf(rows, number, draw) {
+  if (rows.length <= number + 1) return draw(rows);
+  const place = h("div", {}, draw(rows.slice(0, number)));
+  const all = () => show(place, draw(rows));
+  place.append(h("button", { type: "button", class: "quiet", on: { click: all } }, `Show all ${rows.length}`));
+  return place;
+}
+
 const section = (heading, text, ...content) =>
   h("section", {}, h("h3", {}, heading), text && h("p", { class: "hint" }, text), ...content);
 
@@ -45,13 +59,13 @@ function sections(reasons) {
   const carrying = reasons.pieces?.carrying ?? [];
   const chance = typeof probability === "number" ? `, probability ${percent(probability)}` : "";
   const found = [
-    h("p", { class: "verdict" }, `Rank ${Math.round(rank * 10) / 10} among all candidates${chance}.`),
+    h("p", { class: "verdict" }, `Rank ${rounded(rank)} among all candidates${chance}.`),
     paths.length > 0 &&
-      section("Paths in the graph", "How the facts of the graph connect the two.", drawPaths(head, tail, paths)),
-    necessary.length > 0 && section("Facts it depends on", "The rank without each of them:", withoutList(necessary, rank)),
-    shared.length > 0 && section("Pieces that both have", null, sharedTable(shared, head, tail)),
+      section("Paths in the graph", pathsHint(reasons.paths_by), drawPaths(head, tail, paths)),
+    necessary.length > 0 && section("Facts it depends on", "What happens without each of them:", withoutList(necessary, reasons)),
+    shared.length > 0 && section("Pieces that both have", null, firstOf(shared, 5, (rows) => sharedTable(rows, head, tail))),
     carrying.length > 0 &&
-      section("Pieces that matter most", "How the score changes without the piece.", carryingList(carrying)),
+      section("Pieces that matter most", "How the score changes without the piece.", firstOf(carrying, 5, carryingList)),
     similar.length > 0 && section("Similar facts in the graph", null, similarList(similar)),
   ];
   const isEmpty = found.slice(1).every((part) => !part);
@@ -62,18 +76,26 @@ function sections(reasons) {
   ];
 }
 
-function withoutList(necessary, rank) {
+const pathsHint = (measure) =>
+  measure ? `How facts connect the two. Thicker lines: more of ${measure}.` : "How facts connect the two.";
+
+function withoutList(necessary, { rank, score, without_all: all }) {
+  const change = (without, scoreWithout) =>
+    `rank ${rounded(rank)} → ${rounded(without)}, score ${signed(scoreWithout - score)}`;
   return h(
     "ul",
     { class: "rows" },
-    necessary.map(({ fact, rank_without }) =>
+    necessary.map(({ fact, rank_without, score_without }) =>
       h(
         "li",
         {},
         factText(fact),
-        h("span", { class: "value" }, `rank ${Math.round(rank)} → ${Math.round(rank_without)}`),
+        h("span", { class: "value" }, change(rank_without, score_without)),
       ),
     ),
+    all &&
+      necessary.length > 1 &&
+      h("li", {}, "without all of them", h("span", { class: "value" }, change(all.rank, all.score))),
   );
 }
 
@@ -91,7 +113,7 @@ function sharedTable(shared, head, tail) {
         h(
           "tr",
           {},
-          h("th", { scope: "row" }, head_distance === null ? shorten(piece) : nodeLink(piece)),
+          h("th", { scope: "row" }, pieceText(piece, head_distance ?? tail_distance)),
           h("td", {}, steps(head_distance)),
           h("td", {}, steps(tail_distance)),
         ),
@@ -100,17 +122,21 @@ function sharedTable(shared, head, tail) {
   );
 }
 
+/** An anchor as a link to it, or a relation: relations have no distance. */
+const pieceText = (piece, distance) =>
+  Number.isInteger(distance) ? nodeLink(piece) : h("span", { class: "relation-name" }, shorten(piece));
+
 function carryingList(carrying) {
   const most = Math.max(...carrying.map(({ effect }) => Math.abs(effect)), 1e-9);
   return h(
     "ul",
     { class: "rows" },
-    carrying.map(({ node, piece, effect }) =>
+    carrying.map(({ node, piece, distance, effect }) =>
       h(
         "li",
         {},
-        h("span", {}, shorten(piece), h("small", {}, ` of ${shorten(node, 40)}`)),
-        h("span", { class: "value" }, `${effect > 0 ? "+" : "−"}${Math.abs(effect).toFixed(2)}`),
+        h("span", {}, pieceText(piece, distance), h("small", {}, ` of ${shorten(node, 40)}`)),
+        h("span", { class: "value" }, signed(-effect)),
         bar(Math.abs(effect) / most),
       ),
     ),

@@ -1,12 +1,13 @@
 /**
- * Drawing the map. All points are drawn to a layer once for a place and zoom; while the map moves,
- * that layer is moved and scaled, and it is drawn again when the movement ends.
+ * Drawing the map. All points are drawn to a layer once for a place and zoom. While the map moves,
+ * that layer is moved and scaled; when it rests, another is drawn, some points in every frame.
  */
 
 import { shorten } from "./dom.js";
 import { COLOURS, SHAPES } from "./map_points.js";
 
 const MARGIN = 0.35; // of the width: how far the layer reaches beyond what is seen
+const PART = 500; // points drawn before the clock is read
 const NAMES = 70; // at most
 
 const PATHS = {
@@ -42,28 +43,36 @@ export function symbol(kind, theme, radius, ratio) {
   context.globalAlpha = 0.85;
   context.beginPath();
   PATHS[SHAPES[kind]](context, radius);
-  context.fill("evenodd");
+  context.fill();
   return canvas;
 }
 
-/** Draws the points of a view to a canvas that is larger than it by the margin. */
-export function drawLayer(layer, points, view, { theme, ratio, dimmed }) {
-  const [width, height] = [view.width * (1 + 2 * MARGIN), view.height * (1 + 2 * MARGIN)];
-  layer.canvas.width = Math.round(width * ratio);
-  layer.canvas.height = Math.round(height * ratio);
-  Object.assign(layer, { zoom: view.zoom, x: view.x - view.width * MARGIN, y: view.y - view.height * MARGIN });
+/** An empty layer for a view, larger than it by the margin. */
+export function newLayer(view, ratio) {
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.round(view.width * (1 + 2 * MARGIN) * ratio);
+  canvas.height = Math.round(view.height * (1 + 2 * MARGIN) * ratio);
+  return { canvas, zoom: view.zoom, x: view.x - view.width * MARGIN, y: view.y - view.height * MARGIN };
+}
+
+/** Draws all points to a layer, some at a time; yields the layer after each part, and returns it. */
+export function* layerDrawing(layer, points, { zoom, fit }, { theme, ratio, dimmed }) {
+  const { width, height } = layer.canvas;
   const context = layer.canvas.getContext("2d");
   const few = points.x.length < 3000;
-  const radius = Math.min(6, (few ? 3.4 : 1.7) * Math.max(1, Math.sqrt(view.zoom / view.fit)));
+  const radius = Math.min(6, (few ? 3.4 : 1.7) * Math.max(1, Math.sqrt(zoom / fit)));
   const symbols = COLOURS[theme].map((_, kind) => symbol(kind, theme, radius, ratio));
   const half = symbols[0].width / 2;
   for (let i = 0; i < points.x.length; i++) {
-    const x = (points.x[i] * view.zoom - layer.x) * ratio;
-    const y = (points.y[i] * view.zoom - layer.y) * ratio;
-    if (x < -half || y < -half || x > layer.canvas.width + half || y > layer.canvas.height + half) continue;
-    context.globalAlpha = dimmed !== null && dimmed !== points.kind[i] ? 0.12 : 1;
-    context.drawImage(symbols[points.kind[i]], x - half, y - half);
+    const x = (points.x[i] * zoom - layer.x) * ratio;
+    const y = (points.y[i] * zoom - layer.y) * ratio;
+    if (x > -half && y > -half && x < width + half && y < height + half) {
+      context.globalAlpha = dimmed !== null && dimmed !== points.kind[i] ? 0.12 : 1;
+      context.drawImage(symbols[points.kind[i]], x - half, y - half);
+    }
+    if (i % PART === PART - 1) yield layer;
   }
+  return layer;
 }
 
 /** Copies the layer to the screen, moved and scaled to where the view is now. */
@@ -98,7 +107,7 @@ export function drawNames(context, points, view, { ink, halo, dimmed, first }) {
         cells.push(row * 1000 + cell);
       }
     }
-    if (!isForced && cells.some((cell) => taken.has(cell))) return;
+    if (!isForced && (right > view.width || cells.some((cell) => taken.has(cell)))) return;
     for (const cell of cells) taken.add(cell);
     context.font = isForced ? "bold 13px system-ui, sans-serif" : "12px system-ui, sans-serif";
     context.strokeStyle = halo;

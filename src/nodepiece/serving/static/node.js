@@ -1,5 +1,6 @@
 /** The view of one node: its pieces, its facts, and nodes like it. */
 
+import { answerItems } from "./answers.js";
 import { combobox, findNodes } from "./combobox.js";
 import { announce, count, h, shorten, show } from "./dom.js";
 import { factTable, nodeLink } from "./facts.js";
@@ -7,7 +8,7 @@ import { isCancelled, problem } from "./problem.js";
 import { drawPieces } from "./rings.js";
 import { go, link } from "./route.js";
 
-export function nodeView({ main, api }) {
+export function nodeView({ main, api, run }) {
   const search = combobox({
     label: "Find a node",
     placeholder: "Type a name",
@@ -31,15 +32,28 @@ export function nodeView({ main, api }) {
         show(content, nodePage(node));
         announce(`${shorten(name)}: ${count(node.num_facts, "fact")}.`);
         window.scrollTo({ top: 0 });
-        showSimilar(content.querySelector(".similar"), name, signal);
+        content.removeAttribute("aria-busy");
+        if (run.task === "node-classification") await showClasses(content.querySelector(".classes"), name, signal);
+        await showSimilar(content.querySelector(".similar"), name, signal);
       } else {
         show(content, busiest(await api.search("", 30, signal)));
       }
     } catch (error) {
       if (isCancelled(error)) return;
-      show(content, problem(error, (each) => link("node", { name: each }), () => update(params)));
+      const title = h("h1", { class: "node-title" }, name ? shorten(name, 300) : "Nodes");
+      show(content, title, problem(error, (each) => link("node", { name: each }), () => update(params)));
     }
     content.removeAttribute("aria-busy");
+  }
+
+  /** What a run of node classification predicts. */
+  async function showClasses(place, name, signal) {
+    try {
+      const answers = await api.classify(name, signal);
+      show(place, h("h2", {}, "Likeliest classes"), answerItems(answers));
+    } catch (error) {
+      if (!isCancelled(error)) show(place, problem(error));
+    }
   }
 
   async function showSimilar(place, name, signal) {
@@ -89,13 +103,14 @@ function nodePage(node) {
         h(
           "p",
           { class: "hint" },
-          "The model reads the node as these pieces. Choose an anchor to go there, a relation to ask for it.",
+          "What the model reads. Choose an anchor to go there, or a relation to ask for it.",
         ),
         drawPieces(name, pieces),
       ),
       h(
         "div",
         {},
+        h("section", { class: "classes" }),
         h(
           "section",
           {},

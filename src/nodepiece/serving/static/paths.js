@@ -33,6 +33,12 @@ const nodeAnchor = (kind, name, ...content) =>
 const stepName = (relation, x, y, pixels, kind = "") =>
   svg("text", { class: `step-name ${kind}`, x, y, "aria-hidden": "true" }, fitText(relation, pixels, 12.5));
 
+/** The width of the line of a path: the more the path adds, the thicker. */
+function widthOf({ score }, paths) {
+  const most = Math.max(...paths.map((path) => path.score));
+  return most > 0 ? (1.3 + 2.4 * Math.max(0, score / most)).toFixed(2) : 1.6;
+}
+
 /** A box with a name, for the head and the tail. */
 function endBox(name, x, y, width) {
   return nodeAnchor(
@@ -67,7 +73,9 @@ function drawLanes(head, tail, paths, width, ends) {
   const [left, right] = [ends[0] + 3, width - ends[1] - 3];
   const lines = [];
   const stops = [];
-  paths.forEach(({ steps }, i) => {
+  paths.forEach((path, i) => {
+    const { steps } = path;
+    const thickness = widthOf(path, paths);
     const y = middle + (i - (paths.length - 1) / 2) * LANE;
     const port = middle + (i - (paths.length - 1) / 2) * Math.min(7, 22 / paths.length);
     const gap = (right - left) / steps.length;
@@ -77,7 +85,7 @@ function drawLanes(head, tail, paths, width, ends) {
       const [x1, x2] = [left + k * gap, left + (k + 1) * gap];
       const [from, until] = [isFirst ? x1 : x1 + 8, isLast ? x2 : x2 - 8];
       const d = stepLine(from, until, y, bend, isFirst ? port : null, isLast ? port : null);
-      lines.push(svg("path", { class: "step", d, ...arrowAt(id, isForward) }));
+      lines.push(svg("path", { class: "step", d, "stroke-width": thickness, ...arrowAt(id, isForward) }));
       const [a, b] = [isFirst ? x1 + bend : x1, isLast ? x2 - bend : x2];
       stops.push(stepName(relation, (a + b) / 2, y - 8, b - a - 10));
       if (!isLast) stops.push(stopDot(to, x2, y, gap - 12));
@@ -95,7 +103,7 @@ function drawLanes(head, tail, paths, width, ends) {
 }
 
 /** One path from top to bottom, with the names beside it. */
-function drawColumn(head, { steps }, width) {
+function drawColumn(head, { steps }, width, thickness) {
   const id = newId("arrow");
   const [row, x] = [54, 16];
   const path = alongPath(head, steps);
@@ -115,7 +123,12 @@ function drawColumn(head, { steps }, width) {
     { viewBox: `0 0 ${width} ${36 + path.length * row}`, role: "group", "aria-label": "A path, drawn" },
     svg("defs", {}, arrow(id, "auto-start-reverse")),
     path.map(({ relation, isForward }, k) => [
-      svg("path", { class: "step", d: `M${x} ${29 + k * row}V${7 + (k + 1) * row}`, ...arrowAt(id, isForward) }),
+      svg("path", {
+        class: "step",
+        d: `M${x} ${29 + k * row}V${7 + (k + 1) * row}`,
+        "stroke-width": thickness,
+        ...arrowAt(id, isForward),
+      }),
       stepName(relation, x + 17, 22 + (k + 0.5) * row, width - x - 20, "beside"),
     ]),
     stop(head, 0),
@@ -129,7 +142,7 @@ function draw(head, tail, paths, width) {
   if ((width - ends[0] - ends[1]) / steps >= TIGHT) return drawLanes(head, tail, paths, width, ends);
   const number = Math.max(1, Math.min(paths.length, Math.floor(width / COLUMN)));
   const each = Math.floor(width / number) - 12;
-  return h("div", { class: "path-columns" }, paths.map((path) => drawColumn(head, path, each)));
+  return h("div", { class: "path-columns" }, paths.map((path) => drawColumn(head, path, each, widthOf(path, paths))));
 }
 
 const sentence = ({ from, relation, to, isForward }) =>

@@ -95,7 +95,7 @@ function drawRelation(node, { name, inverse }, dy, reach, size, middle) {
 export const arrow = (id, orient = "auto") =>
   svg(
     "marker",
-    { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient },
+    { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient },
     svg("path", { d: "M0 .6 7.4 4 0 7.4Z" }),
   );
 
