@@ -3,9 +3,16 @@
 python -m scripts.list_experiments
 """
 
-from scripts.measured import ROOT, changed_settings, order, read_measurement, scores
+from scripts.write_results import RESULTS, ROOT
 
 from nodepiece.recipes import experiment_names, recipes
+from nodepiece.report.measured import (
+    TITLES,
+    changed_settings,
+    order,
+    read_measurement,
+    scores,
+)
 from nodepiece.settings import Experiment, load_experiment
 
 PAGE = ROOT / "docs" / "experiments.md"
@@ -35,19 +42,6 @@ the test facts, or ROC-AUC / PRC-AUC / hard accuracy on the test nodes, from
 command changes a setting of the experiment, usually to fewer epochs; [results.md](results.md) lists
 the changes and has more results. This page is written by `python -m scripts.list_experiments`.
 """
-TITLES = {
-    "fb15k-237": "FB15k-237",
-    "wn18rr": "WN18RR",
-    "codex-l": "CoDEx-L",
-    "codex-m": "CoDEx-M",
-    "codex-s": "CoDEx-S",
-    "yago3-10": "YAGO3-10",
-    "ogbl-wikikg2": "OGB WikiKG2",
-    "inductive": "Inductive link prediction",
-    "wd50k-nc": "Node classification on WD50K",
-    "out-of-sample": "Out-of-sample link prediction",
-    "countries": "The graph of countries",
-}
 TABLES = {"fb15k-237": "Table 2", "wn18rr": "Table 2", "codex-l": "Table 3", "yago3-10": "Table 3"}
 ABLATIONS = {
     "-no-relations": "no rel. context",
@@ -140,7 +134,7 @@ def class_row_of_the_paper(experiment: Experiment) -> str:
 
 
 def measured(name: str) -> str:
-    found = read_measurement(name)
+    found = read_measurement(RESULTS, name)
     if found is None:
         return "-"
     mark = " \\*" if changed_settings(found.found) else ""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, get_type_hints
 
-from scripts.measured import ROOT
+from scripts.write_results import ROOT
 
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, to_literal

@@ -6,17 +6,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scripts.curves import CURVES, MODELS, SCORES, SHARES, Curve, collect, read_curves, run_name
-from scripts.draw_curves import PICTURE, digest, draw
-from scripts.gaps_compared import compare_gaps, gap, gap_table, last_of_all, smaller
-from scripts.measured import CLASS_SCORES, read_measurement
-from scripts.write_results import page
+from scripts.write_results import PAGE, RESULTS, page
+
+from nodepiece.errors import InputError
+from nodepiece.report import class_curves
+from nodepiece.report.class_curves import MODELS, SCORES, SHARES, Curve, collect, run_name
+from nodepiece.report.class_curves_figure import digest, draw
+from nodepiece.report.gaps import compare_gaps, gap, gap_table, last_of_all, smaller
+from nodepiece.report.measured import CLASS_SCORES, read_measurement
+
+CURVES = RESULTS / class_curves.CURVES
+PICTURE = PAGE.parent / "wd50k-curves.svg"
+
+
+def read_curves() -> dict[tuple[int, str], Curve]:
+    return class_curves.read_curves(CURVES)
 
 
 def test_a_curve_has_the_scores_of_its_run_at_the_epoch_that_was_chosen() -> None:
     runs = json.loads(CURVES.read_text(encoding="utf-8"))["runs"]
     for (share, model), curve in read_curves().items():
-        measurement = read_measurement(run_name(share, model))
+        measurement = read_measurement(RESULTS, run_name(share, model))
         assert measurement is not None
         found, run = measurement.found, runs[measurement.name]
         assert {
@@ -30,7 +40,8 @@ def test_a_curve_has_the_scores_of_its_run_at_the_epoch_that_was_chosen() -> Non
 
 
 def test_the_picture_was_drawn_from_the_curves() -> None:
-    assert digest() in PICTURE.read_text(encoding="utf-8"), "run: python -m scripts.draw_curves"
+    written = PICTURE.read_text(encoding="utf-8")
+    assert digest(CURVES) in written, "run: python -m scripts.write_results"
 
 
 def test_the_picture_has_both_curves_of_every_run_in_every_panel() -> None:
@@ -76,16 +87,18 @@ def test_gaps_are_compared_share_by_share() -> None:
     assert smaller(curves, "prc_auc") == "smaller with 100 %, **not with 5 % and 10 %**"
     assert smaller(curves, "prc_auc", 100) == "**smaller with no share**"
     assert "PRC-AUC is reached with 100 %: .300 / .200 / .050 at the dots" in compare_gaps(curves)
-    assert "| 10 % | NodePiece + CompGCN | 50 | .700 - .500 = .200 |" in gap_table(curves)
+    assert ["10 %", "NodePiece + CompGCN", "50", ".700 - .500 = .200"] in [
+        list(row[:4]) for row in gap_table(curves).rows
+    ]
 
 
 def test_only_the_runs_of_results_are_collected(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="run: nodepiece train wd50k-5-paper"):
-        collect(tmp_path)
+    with pytest.raises(InputError, match="run: nodepiece train wd50k-5-paper"):
+        collect(tmp_path, RESULTS)
     folder = tmp_path / "wd50k-5-paper"
     folder.mkdir()
     another = {"epoch": 1300} | dict.fromkeys(SCORES, 0.5)
     (folder / "history.jsonl").write_text(json.dumps(another) + "\n", encoding="utf-8")
 
-    with pytest.raises(SystemExit, match=r"another run than results/wd50k-5-paper\.json"):
-        collect(tmp_path)
+    with pytest.raises(InputError, match=r"another run than results/wd50k-5-paper\.json"):
+        collect(tmp_path, RESULTS)

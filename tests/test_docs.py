@@ -1,24 +1,27 @@
 """The documentation lists all experiments, agrees with the results, and has valid links."""
 
 import re
+from itertools import chain
 
 import pytest
 from scripts import list_experiments, list_settings, write_results
 from scripts.list_experiments import page
-from scripts.measured import (
-    ROOT,
+from scripts.write_results import RESULTS, ROOT
+
+from nodepiece.recipes import experiment_names
+from nodepiece.report.compared import difference, listed, verdict
+from nodepiece.report.measured import (
     Measurement,
     format_score,
+    has_remark,
     read_measurement,
     read_measurements,
     scores,
+    shared_device,
     training_seconds,
 )
-from scripts.paper_rows import PAPER_ROWS
-from scripts.results_compared import difference, listed, verdict
-from scripts.write_results import parameters, seconds
-
-from nodepiece.recipes import experiment_names
+from nodepiece.report.paper_rows import PAPER_ROWS
+from nodepiece.report.results_page import parameters
 from nodepiece.settings import Experiment, settings_by_name
 
 
@@ -66,14 +69,16 @@ def test_the_page_of_results_is_up_to_date() -> None:
 
 def test_every_run_of_results_is_on_it_once_with_its_scores_and_its_remark() -> None:
     rows = [line for line in write_results.page().splitlines() if line.startswith("| [`")]
-    named = [re.findall(r"^\| \[`(.+?)`\]", row)[0] for row in rows]
+    linked = [re.findall(r"\]\(\.\./results/(.+?)\.json\)", row) for row in rows]
 
-    assert sorted(named) == [each.name for each in read_measurements()]
-    for name, row in zip(named, rows, strict=True):
-        found = read_measurement(name)
+    assert sorted(chain.from_iterable(linked)) == [each.name for each in read_measurements(RESULTS)]
+    for names, row in zip(linked, rows, strict=True):
+        found = read_measurement(RESULTS, names[0])
         assert found is not None
-        assert all(score in row for score in scores(found).split(" / ")), name
-        assert ("remark" not in found.found) or "<sup>" in row, name
+        if len(names) == 1:
+            assert all(score in row for score in scores(found).split(" / ")), names
+        assert not has_remark(found) or "†" in row, names
+        assert not shared_device(found) or "\\*" in row, names
 
 
 def test_the_readme_shows_what_is_in_the_files_it_links_to() -> None:
@@ -81,13 +86,13 @@ def test_the_readme_shows_what_is_in_the_files_it_links_to() -> None:
     num_rows = 0
     for line in readme.splitlines():
         names = re.findall(r"\]\(results/(\S+?)\.json\)", line) if line.startswith("|") else []
-        runs = [each for name in names if (each := read_measurement(name)) is not None]
+        runs = [each for name in names if (each := read_measurement(RESULTS, name)) is not None]
         if runs:
             assert f"| {shown_in_the_readme(runs)} |" in line
             num_rows += 1
     assert num_rows > 10
     for shown, name in re.findall(r"\[(\.\d+ / \S+)\]\(results/(\S+)\.json\)", readme):
-        found = read_measurement(name)
+        found = read_measurement(RESULTS, name)
         assert found is not None and scores(found) == shown
 
 
@@ -96,11 +101,16 @@ def shown_in_the_readme(runs: list[Measurement]) -> str:
     shared = " *" if any("shared" in each.found.get("remark", "") for each in runs) else ""
     if len(runs) == 1:
         (run,) = runs
-        return f"{parameters(run)} | {scores(run)} | {seconds(run)}{shared}"
+        return f"{parameters(run)} | {scores(run)} | {shown_seconds(run)}{shared}"
     most = max(parameters(run) for run in runs)
     hits = ", ".join(format_score(run.found["hits@10"]) for run in runs)
     total = sum(training_seconds(run.found) for run in runs)
     return f"up to {most} | {hits} | {total:.0f} s{shared}"
+
+
+def shown_seconds(run: Measurement) -> str:
+    duration = training_seconds(run.found)
+    return f"{duration:.0f} s" if duration >= 10 else f"{duration:.1f} s"
 
 
 def test_the_rows_of_the_paper_belong_to_experiments() -> None:

@@ -33,6 +33,7 @@ from nodepiece.commands.label import label
 from nodepiece.commands.map import map as draw_map
 from nodepiece.commands.plan import plan
 from nodepiece.commands.predict import predict
+from nodepiece.commands.report import report
 from nodepiece.commands.score import score
 from nodepiece.commands.serve import serve
 from nodepiece.commands.similar import similar
@@ -93,6 +94,7 @@ add_command(calibrate, example="nodepiece calibrate run --negatives false.tsv")
 add_command(classify_triples, example="nodepiece classify-triples run --plot reliability.png")
 add_command(similar, example="nodepiece similar run --node Kenya")
 add_command(draw_map, example="nodepiece map run -o map.html")
+add_command(report, example="nodepiece report runs/* -o report")
 add_command(convert, example="nodepiece convert graph.tsv -o folder --held-out 1000")
 add_command(embed, example="nodepiece embed run -o vectors.parquet --facts new.tsv")
 add_command(update, example="nodepiece update run --add new.tsv --remove old.tsv")

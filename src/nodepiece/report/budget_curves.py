@@ -4,15 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from nodepiece.errors import InputError
-from nodepiece.files import atomic_file
-from nodepiece.report.distances import BLUE, FAINT, GREY, INK
-from nodepiece.report.reliability import check_figure
+from nodepiece.report.style import (
+    COLOURS,
+    INK,
+    add_title,
+    check_figure,
+    new_figure,
+    plain,
+    save_figure,
+)
 
-OTHERS = ("#c2562d", "#2f8f6b", "#8a5fb0", "#b38a1d", "#6b7280", "#b0457b")
+FIRST, *OTHERS = COLOURS
 
 Points = Sequence[tuple[float, float]]  # minutes and MRR
 
@@ -30,8 +34,7 @@ def plot_budget(
         raise InputError("there are no curves to draw; collect the files of some runs")
     columns = min(3, len(curves))
     rows = -(-len(curves) // columns)
-    figure = Figure(figsize=(4 * columns, 3.1 * rows + 0.9), dpi=160, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = new_figure(4 * columns, 3.1 * rows + 0.9)
     top = 1 - 0.75 / figure.get_figheight()
     panels = figure.subplots(rows, columns, squeeze=False)
     figure.subplots_adjust(
@@ -40,13 +43,12 @@ def plot_budget(
     models = sorted({model for panel in curves.values() for model in panel} - {first})
     colours = {model: OTHERS[place % len(OTHERS)] for place, model in enumerate(models)}
     for axes, (dataset, of_models) in zip(panels.flat, curves.items(), strict=False):
-        draw_curves(axes, of_models, colours | {first: BLUE}, first)
+        draw_curves(axes, of_models, colours | {first: FIRST}, first)
         axes.set_title(dataset, fontsize=10.5, color=INK, loc="left")
     for axes in panels.flat[len(curves) :]:
         axes.set_visible(False)
-    figure.text(0.02, 1 - 0.3 / figure.get_figheight(), title, fontsize=12, color=INK)
-    with atomic_file(path) as partial:
-        figure.savefig(partial, format=path.suffix.removeprefix(".").lower())
+    add_title(figure, title)
+    save_figure(figure, path)
 
 
 def draw_curves(
@@ -68,10 +70,7 @@ def draw_curves(
         )
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("minutes", color=INK, fontsize=9)
-    axes.set_ylabel("MRR, a sample of valid", color=INK, fontsize=9)
-    axes.grid(color=FAINT, zorder=0)
-    axes.tick_params(colors=GREY, length=0, labelsize=8)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.legend(fontsize=7, frameon=False, loc="lower right")
+    axes.set_xlabel("minutes", fontsize=9)
+    axes.set_ylabel("MRR, a sample of valid", fontsize=9)
+    plain(axes, grid="both")
+    axes.legend(fontsize=7, frameon=False, loc="lower right", labelcolor=INK)

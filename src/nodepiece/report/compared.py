@@ -1,32 +1,33 @@
-"""Sentences of docs/results.md that compare our numbers with others, computed from the files.
+"""Sentences that compare the numbers of results/ with others, computed from the files.
 
 Differences are of numbers with three digits, as the tables show them.
 """
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 
-from scripts.measured import (
+from nodepiece.report.measured import (
     CLASS_SCORES,
     LINK_SCORES,
-    RESULTS,
     Measurement,
     changed_settings,
     describe_device,
     format_score,
-    notes,
     scores,
+    shared_device,
     training_seconds,
 )
-from scripts.paper_rows import INDUCTIVE, PAPER_ROWS
+from nodepiece.report.paper_rows import INDUCTIVE, PAPER_ROWS
 
 CLOSE_MRR = 0.01  # a row within so much of the paper's counts as reproduced
 CLASS_TITLES = ("ROC-AUC", "PRC-AUC", "hard accuracy")
 
 
 def compare_links(measurements: list[Measurement]) -> str:
-    parts = (fewer_epochs(measurements), shortfalls(measurements), shallow(measurements))
-    return " ".join(part for part in (*parts, own_shallow(measurements)) if part)
+    """A list of what the tables say, each point computed from the numbers."""
+    parts = (fewer_epochs(measurements), shortfalls(measurements), own_shallow(measurements))
+    return "\n".join(f"- {part}" for part in parts if part)
 
 
 def has_fewer_epochs(measurement: Measurement) -> bool:
@@ -61,49 +62,42 @@ def shortfalls(measurements: list[Measurement]) -> str:
     )
 
 
-def shallow(measurements: list[Measurement]) -> str:
-    """The paper's models with a vector for every node, beside our recipes."""
-    rows = []
-    for each in measurements:
-        name = each.name.removesuffix("best") + "rotate"
-        if each.name.endswith("-best") and name in PAPER_ROWS:
-            row = PAPER_ROWS[name]
-            paper_scores = " / ".join(format_score(score) for score in row.scores)
-            size = f" with {row.parameters} parameters" if row.parameters else ""
-            rows.append(f"{paper_scores}{size} beside `{each.name}`")
-    return f"The paper's RotatE with a vector for every node has {listed(rows)}." if rows else ""
-
-
 def own_shallow(measurements: list[Measurement]) -> str:
     """Our own models with a vector for every node, at full size and at the size of our recipes."""
     found = {each.name: each.found for each in measurements}
     rows = []
     for name in sorted(found):
-        stem = name.removesuffix("-no-walks").removesuffix("best") + "shallow"
-        beside = [(stem, ""), (f"{stem}-small", ", which has about as many parameters")]
+        stem = name.removesuffix("best") + "shallow"
+        beside = [(stem, ""), (f"{stem}-small", " (about as many parameters)")]
         parts = [
             f"{shares(found[name], found[other])} of `{other}`{words}"
             for other, words in beside
             if other in found
         ]
-        if name.endswith(("-best", "-best-no-walks")) and parts:
+        if name.endswith("-best") and parts:
             rows.append(f"`{name}` has {listed(parts)}")
     if not rows:
         return ""
     return (
-        "Beside models with a vector for every node (RotatE without walks, trained much like our "
-        f"recipe): {'; '.join(rows)}."
+        "MRR / Hits@10 as a share of those of models with a vector for every node (RotatE without "
+        f"walks, trained much like our recipe): {'; '.join(rows)}."
     )
 
 
 def shares(ours: dict[str, float], theirs: dict[str, float]) -> str:
-    mrr, hits = (f"{ours[key] / theirs[key]:.0%}".replace("%", " %") for key in LINK_SCORES)
-    return f"{mrr} of the MRR and {hits} of the Hits@10"
+    return " / ".join(f"{ours[key] / theirs[key]:.0%}".replace("%", " %") for key in LINK_SCORES)
 
 
 def compare_inductive(measurements: list[Measurement]) -> str:
-    rows = [each for each in measurements if each.name.endswith("-best")]
-    papers = {each.name: PAPER_ROWS[each.name.replace("-best", "-paper")] for each in rows}
+    papers = {
+        each.name: PAPER_ROWS[name]
+        for each in measurements
+        if (name := each.name.replace("-best", "-paper")) in PAPER_ROWS
+        and each.name.endswith("-best")
+    }
+    rows = [each for each in measurements if each.name in papers]
+    if not rows:
+        return ""
     below = [
         f"{split(each)} ({format_score(-short)})"
         for each in rows
@@ -136,7 +130,7 @@ def seconds_by_device(measurements: list[Measurement]) -> str:
     for device in dict.fromkeys(describe_device(each.found) for each in measurements):
         runs = [each for each in measurements if describe_device(each.found) == device]
         total = sum(training_seconds(each.found) for each in runs)
-        shared = [each for each in runs if any("shared the GPU" in note for note in notes(each))]
+        shared = [each for each in runs if shared_device(each)]
         words = f", {len(shared)} of them while others shared it" if shared else ""
         parts.append(f"{total:.0f} s on {device} ({len(runs)} runs{words})")
     return listed(parts)
@@ -212,7 +206,7 @@ def verdict(apart: list[float]) -> str:
     return f"reached in part (from {format_score(-low)} below to {format_score(high)} above)"
 
 
-def compare_out_of_sample(measurements: list[Measurement]) -> str:
+def compare_out_of_sample(measurements: list[Measurement], results: Path) -> str:
     found = {each.name: each for each in measurements}
     lines = []
     for graph in ("fb15k-237-oos", "own18rr"):
@@ -240,7 +234,7 @@ def compare_out_of_sample(measurements: list[Measurement]) -> str:
                 f"{share_of_parameters(walking, baseline)}."
             )
     if lines:
-        lines.append(beside_known_neighbours(found))
+        lines.append(beside_known_neighbours(found, results))
     shortened = [each for each in measurements if is_shortened(each)]
     if shortened:
         lines.append(
@@ -255,9 +249,9 @@ def share_of_parameters(one: Measurement, other: Measurement) -> str:
     return f"{one.found['parameters'] / other.found['parameters']:.0%}".replace("%", " %")
 
 
-def beside_known_neighbours(found: dict[str, Measurement]) -> str:
+def beside_known_neighbours(found: dict[str, Measurement], results: Path) -> str:
     """A rule that learns nothing, and our rows with an MRR below its."""
-    rule = json.loads((RESULTS / "neighbour-overlap.json").read_text(encoding="utf-8"))
+    rule = json.loads((results / "neighbour-overlap.json").read_text(encoding="utf-8"))
     parts = []
     for graph, dataset in (("fb15k-237-oos", "fb15k-237"), ("own18rr", "own18rr")):
         own, rows = rule[dataset], [name for name in found if name.startswith(graph)]

@@ -1,20 +1,16 @@
-"""The part of docs/results.md on the gap between training and validation, from the curves.
+"""Sentences on the gap between training and validation in node classification, from the curves.
 
 Gaps are of numbers with three digits, as the table shows them.
 """
 
-from scripts.curves import MODELS, SHARES, Curve
-from scripts.measured import format_score
-from scripts.results_compared import difference, listed
+from nodepiece.report.class_curves import MODELS, SHARES, Curve
+from nodepiece.report.compared import difference, listed
+from nodepiece.report.document import Part, Table
+from nodepiece.report.measured import format_score
 
 PAPER_GAP = 0.1  # in PRC-AUC: the appendix says that NodePiece's is smaller
 SHOWN = {"prc_auc": "PRC-AUC", "hard_accuracy": "hard accuracy"}  # what the appendix shows
 INTRODUCTION = """
-### The gap between training and validation
-
-![Scores of training and of validation nodes by epoch, for three models and three shares of the
-labels](wd50k-curves.svg)
-
 Training nodes are dashed (no more of them than there are validation nodes), validation nodes solid;
 a dot is the epoch that validation chose, by ROC-AUC. The numbers, and the commands that reproduce
 them, are in [`wd50k-curves.json`](../results/wd50k-curves.json). ROC-AUC and PRC-AUC are averages
@@ -26,7 +22,7 @@ validation:
 Curves = dict[tuple[int, str], Curve]  # by share and model
 
 
-def gap_parts(curves: Curves) -> list[str]:
+def gap_parts(curves: Curves) -> list[Part]:
     return [INTRODUCTION, gap_table(curves), compare_gaps(curves)]
 
 
@@ -40,15 +36,15 @@ def last_of_all(curves: Curves) -> int:
     return min(curve.epochs[-1] for curve in curves.values())
 
 
-def gap_table(curves: Curves) -> str:
+def gap_table(curves: Curves) -> Table:
     last = last_of_all(curves)
     columns = [f"{title}, {at}" for at in ("dot", f"epoch {last:,}") for title in SHOWN.values()]
-    lines = [f"| labels | | dot: epoch | {' | '.join(columns)} |", "|---" * 7 + "|"]
+    rows = []
     for (share, model), curve in curves.items():
         cells = [f"{share} %", MODELS[model], f"{curve.best_epoch:,}"]
         cells += [subtraction(curve, key, at) for at in (curve.best_epoch, last) for key in SHOWN]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append(cells)
+    return Table(["labels", "", "dot: epoch", *columns], rows)
 
 
 def subtraction(curve: Curve, score: str, epoch: int) -> str:

@@ -1,27 +1,19 @@
-"""Draw docs/wd50k-curves.svg: the training curves of node classification, for docs/results.md.
-
-python -m scripts.draw_curves
-"""
+"""A figure of the training curves of node classification, for the page of results."""
 
 import hashlib
 from pathlib import Path
 
-import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scripts.curves import CURVES, MODELS, SHARES, Curve, read_curves
-from scripts.measured import CLASS_SCORES, ROOT
-from scripts.results_compared import CLASS_TITLES
 
-from nodepiece.report.style import GRID as FAINT
-from nodepiece.report.style import INK
-from nodepiece.report.style import INK as GREY
+from nodepiece.report.class_curves import MODELS, SHARES, Curve
+from nodepiece.report.compared import CLASS_TITLES
+from nodepiece.report.measured import CLASS_SCORES
+from nodepiece.report.style import COLOURS as PALETTE
+from nodepiece.report.style import INK, new_figure, plain
 
-PICTURE = ROOT / "docs" / "wd50k-curves.svg"
-# From the palette of Okabe and Ito, which colour-blind people can distinguish.
-COLOURS = {"paper": "#0072b2", "paper-relations-only": "#56b4e9", "compgcn": "#d55e00"}
+COLOURS = {"paper": PALETTE[0], "paper-relations-only": PALETTE[5], "compgcn": PALETTE[1]}
 # Where two curves coincide, the wider one is visible on both sides of the narrower one above it.
 WIDTHS = {"compgcn": 1.7, "paper-relations-only": 2.8, "paper": 1.5}
 DASHED = (0, (3.2, 1.8))
@@ -31,8 +23,7 @@ LOWEST = {"roc_auc": 0.7, "prc_auc": 0.0, "hard_accuracy": 0.0}
 
 def draw(curves: dict[tuple[int, str], Curve]) -> Figure:
     """A row for each share of the labels, a column for each score."""
-    figure = Figure(figsize=(10.4, 8.6), dpi=130, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.4, 8.6)
     grid = figure.subplots(len(SHARES), len(CLASS_SCORES), sharex=True, sharey="col")
     figure.subplots_adjust(0.085, 0.065, 0.985, 0.86, wspace=0.24, hspace=0.16)
     last_epoch = max(curve.epochs[-1] for curve in curves.values())
@@ -56,7 +47,7 @@ def draw_curve(axes: Axes, curve: Curve, score: str, *, colour: str, width: floa
     axes.plot(curve.epochs, train, color=colour, lw=0.75 * width, ls=DASHED)
     axes.plot(curve.epochs, valid, color=colour, lw=width)
     height = curve.at(curve.best_epoch, f"valid_{score}")
-    axes.plot(curve.best_epoch, height, "o", color=colour, mec="white", ms=7.5, zorder=3)
+    axes.plot(curve.best_epoch, height, "o", color=colour, mec="none", ms=7.5, zorder=3)
 
 
 def style(axes: Axes, score: str, last_epoch: int) -> None:
@@ -64,12 +55,7 @@ def style(axes: Axes, score: str, last_epoch: int) -> None:
     axes.set_xlim(0, ticks[-1] * 1.01)
     axes.set_ylim(LOWEST[score], 1.015)
     axes.set_xticks(ticks, [f"{epoch:,}" for epoch in ticks])
-    axes.grid(color=FAINT)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=GREY, length=0, labelsize=9.5)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(GREY)
+    plain(axes, grid="both")
 
 
 def add_legends(figure: Figure) -> None:
@@ -92,12 +78,6 @@ def add_legends(figure: Figure) -> None:
         )
 
 
-def digest(path: Path = CURVES) -> str:
+def digest(path: Path) -> str:
     """A hash of the numbers, which the picture contains."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-if __name__ == "__main__":
-    matplotlib.rcParams["svg.hashsalt"] = "nodepiece"  # the same bytes every time
-    about = f"{CURVES.name}, sha256 {digest()}"
-    draw(read_curves()).savefig(PICTURE, metadata={"Date": None, "Description": about})
