@@ -13,9 +13,10 @@ from safetensors.torch import load_file
 from tests.tasks import citizens
 from tests.tasks.couples import couples, experiment
 from tests.tasks.newcomers import settings, task
+from torch import Tensor
 
 from nodepiece.data.out_of_sample import UnseenEdges
-from nodepiece.decoders.path_scorers import PathScorers
+from nodepiece.decoders.path_scorers import PathGraph, PathScorers
 from nodepiece.decoders.propagation import PropagationSettings
 from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.errors import InputError
@@ -33,6 +34,7 @@ from nodepiece.tasks.path_coefficients import (
 )
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
+from nodepiece.tasks.tokens import tokenize_for
 
 CHOOSING = WalkSettings(
     2, separate_losses=True, coefficient=2.5, choose_coefficient=True
@@ -259,3 +261,25 @@ def test_the_coefficients_of_two_scorers_are_chosen_for_each_other() -> None:
     found = choose_coefficients(scorers, "mrr", validate, log=lambda sentence: None)
     assert found["coefficients"] == {"walks": 3, "propagation": 4}
     assert max(found["coefficients_tried"]["walks"].values()) == 0
+
+
+def test_paths_are_scored_once_for_all_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = links()
+    model = chosen.build_model(tokenize_for(LINKS, chosen.graph)).eval()
+    scored: list[int] = []
+    compute = Walks.scores
+
+    def counted(walks: Walks, heads: Tensor, relations: Tensor, graph: PathGraph) -> Tensor:
+        scored.append(len(heads))
+        return compute(walks, heads, relations, graph)
+
+    monkeypatch.setattr(Walks, "scores", counted)
+    metrics = chosen.validate(model)
+    once = sum(scored)
+    scored.clear()
+    found = chosen.after_training(model, log=lambda sentence: None)
+    assert sum(scored) == once
+    assert found["coefficients_tried"]["walks"]["2.5"] == metrics["mrr"]
+    scored.clear()
+    chosen.validate(model)
+    assert sum(scored) == once  # nothing is remembered afterwards

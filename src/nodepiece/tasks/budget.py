@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from torch import nn
 
+from nodepiece.decoders.path_scorers import is_on
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
 from nodepiece.tasks.registry import task_record
@@ -22,6 +23,7 @@ VALIDATION_SHARE = 0.015  # of the time, for one validation at most
 EVALUATION_SHARE = 0.08  # of the time, for the result
 RESERVE = 0.01  # of the time, to load libraries and to write files
 MIN_FACTS = 50  # that are ranked, however little time there is
+VALIDATIONS_TO_CHOOSE = 4  # as long as so many: a coefficient, where paths are scored once
 FEW_FACTS, MORE_FACTS = 16, 256  # that are ranked to see how long it takes
 
 
@@ -96,7 +98,9 @@ def plan_evaluation(
     evaluation = replace(settings, validation_facts=valid_facts, test_facts=test_facts)
     experiment = replace(task.experiment, evaluation=evaluation)
     ranked = [min(number, test_facts or number) for number in (num_valid, num_test)]
-    num_choices = 8 * sum(each.choose_coefficient for each in experiment.scorers)
+    num_choices = VALIDATIONS_TO_CHOOSE * sum(
+        is_on(each) and each.choose_coefficient for each in experiment.scorers
+    )
     validation = fixed + each * min(num_valid, valid_facts or num_valid)
     total = 2 * fixed + each * sum(ranked) + num_choices * validation
     planned = cast(Task[Any], replace(cast(Any, task), experiment=experiment))

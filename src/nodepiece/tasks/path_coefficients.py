@@ -1,17 +1,20 @@
 """The coefficients of path scorers relative to vectors, chosen by validation after training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from nodepiece.decoders.path_scorers import PathScorer, PathScorers, is_on
+from nodepiece.decoders.path_scorers import PathGraph, PathScorer, PathScorers, is_on
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
 from nodepiece.training.distribution import current_processes
 from nodepiece.training.loop import Metrics
 
 ROUNDS = 2  # of choices with several scorers: the best coefficient of one depends on the others
+REMEMBERED_BYTES = 2**29  # of scores of paths, while coefficients are chosen
 COEFFICIENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # 0: vectors alone
 
 
@@ -33,11 +36,14 @@ def choose_coefficients(
         if isinstance(scorer, PathScorer) and isinstance(scorer.coefficient, Tensor)
     }
     tried: dict[str, dict[float, float]] = {}
-    for _ in range(ROUNDS if len(chosen) > 1 else 1):
-        tried = {
-            name: try_coefficients(name, scorer, metric, validate, log=log)
-            for name, scorer in chosen.items()
-        }
+    with ExitStack() as remembered:
+        for scorer in chosen.values():
+            remembered.enter_context(remembering_scores(scorer, REMEMBERED_BYTES // len(chosen)))
+        for _ in range(ROUNDS if len(chosen) > 1 else 1):
+            tried = {
+                name: try_coefficients(name, scorer, metric, validate, log=log)
+                for name, scorer in chosen.items()
+            }
     if not tried:
         return {}
     return {
@@ -51,6 +57,34 @@ def choose_coefficients(
             for name, scores in tried.items()
         },
     }
+
+
+@contextmanager
+def remembering_scores(scorer: PathScorer, num_bytes: int) -> Iterator[None]:
+    """Compute the scores of a query once: validations differ in coefficients only.
+
+    Scores of up to `num_bytes` are kept, those of later queries are computed again.
+    """
+    compute, kept, used = scorer.scores, dict[bytes, Tensor](), 0
+
+    def remembered(heads: Tensor, relations: Tensor, graph: PathGraph) -> Tensor:
+        nonlocal used
+        if graph.query_edges is not None or graph.edge_mask is not None:  # graphs may differ
+            return compute(heads, relations, graph)
+        key = torch.stack([heads, relations]).cpu().numpy().tobytes()
+        if key in kept:
+            return kept[key]
+        scores = compute(heads, relations, graph)
+        if used + scores.nbytes <= num_bytes:
+            kept[key] = scores
+            used += scores.nbytes
+        return scores
+
+    scorer.scores = remembered  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del scorer.scores
 
 
 def try_coefficients(
