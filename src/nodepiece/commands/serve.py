@@ -1,6 +1,7 @@
-"""nodepiece serve: a run over HTTP, with a page to explore it."""
+"""nodepiece serve: runs over HTTP, with a page to explore them."""
 
 import tempfile
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,10 @@ from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
     from nodepiece.inference.opened_run import Run
+    from nodepiece.serving.settings import ServeSettings
+
+LOCAL = ("localhost", "127.0.0.1", "::1")  # in the Host header of requests of this machine
+MIN_TOKEN = 16  # characters
 
 
 def serve(
@@ -25,7 +30,8 @@ def serve(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where to accept connections.")
+        str,
+        typer.Option("--host", metavar="ADDRESS", help="0.0.0.0: other machines may connect."),
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="The port; 0: any that is free.")
@@ -33,34 +39,111 @@ def serve(
     writable: Annotated[
         bool, typer.Option("--writable", help="Clients may add and remove facts and nodes.")
     ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="A file with a token that updates must carry, as Authorization: Bearer TOKEN. "
+            "Needed for --writable where other machines may connect.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=64, metavar="N", help="Processes that answer.")
+    ] = 1,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin",
+            metavar="ORIGIN",
+            show_default=False,
+            help="Pages of this server may use it too, such as https://example.org. May be "
+            "repeated.",
+        ),
+    ] = None,
+    access_log: Annotated[
+        bool,
+        typer.Option("--access-log", help="A line of JSON for every request, on standard error."),
+    ] = False,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in a browser, if there is one.")
     ] = False,
 ) -> None:
-    """Answer queries over HTTP, and show a page at / to explore the graph.
+    """Answer queries over HTTP, with a page at / to explore the graph.
 
     Predictions, scores, vectors, similar nodes and explanations as JSON or Arrow, with the version
-    of the graph in every answer. /openapi.json describes all paths.
+    of the graph in every answer. /openapi.json describes all paths. With --writable, an update is
+    on disk when it is acknowledged.
     """
-    from nodepiece.serving.settings import ServeSettings
-
     try:
         from nodepiece.serving.app import make_app
         from nodepiece.serving.server import serve_app
+        from nodepiece.serving.workers import serve_workers
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}; pip install 'nodepiece[serve]'") from error
-    opened = [open_run(folder) for folder in runs] if runs else [trained_countries()]
-    settings = ServeSettings(writable=writable)
+    settings = settings_of(host, writable, token_file, tuple(allow_origin or ()), access_log)
+    folders = list(runs) if runs else [train_countries()]
 
     def started(address: str) -> None:
-        log(f"serving {', '.join(str(run.folder) for run in opened)} at {address}")
+        log(f"serving {', '.join(map(str, folders))} at {address}")
         err.print("stop it with Ctrl-C")
         if open_page:
             import webbrowser
 
             webbrowser.open(address)
 
+    if workers > 1:
+        serve_workers(folders, settings, host, port, num_workers=workers, started=started)
+        return
+    opened = [open_run(folder) for folder in folders]
     serve_app(make_app(opened, settings), settings, host, port, started=started)
+
+
+def settings_of(
+    host: str,
+    writable: bool,
+    token_file: Path | None,
+    origins: tuple[str, ...],
+    access_log: bool,
+) -> "ServeSettings":
+    """Refuse what would let anybody change the graph."""
+    from nodepiece.serving.settings import ServeSettings
+
+    if token_file is not None and not writable:
+        raise InputError("--token-file is for updates; give --writable too, or leave it out")
+    token = None if token_file is None else read_token(token_file)
+    is_local = is_loopback(host)
+    if writable and token is None and not is_local:
+        raise InputError(
+            f"--writable at {host} would let any machine change the graph; give --token-file FILE, "
+            "or leave out --host"
+        )
+    return ServeSettings(
+        writable=writable,
+        token=token,
+        hosts=LOCAL if is_local else (),
+        origins=origins,
+        access_log=access_log,
+    )
+
+
+def read_token(path: Path) -> str:
+    token = path.read_text(encoding="utf-8").strip()
+    if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise InputError(
+            f"{path} must have one token of at least {MIN_TOKEN} letters and digits; make one with "
+            "python -c 'import secrets; print(secrets.token_urlsafe())'"
+        )
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def open_run(folder: Path) -> "Run":
@@ -70,8 +153,9 @@ def open_run(folder: Path) -> "Run":
         return load(folder)
 
 
-def trained_countries() -> "Run":
-    """A run of the graph of countries, trained in a temporary folder."""
+def train_countries() -> Path:
+    """Train the graph of countries in a temporary folder, and return that."""
     use_one_thread()
     folder = Path(tempfile.mkdtemp(prefix="nodepiece-")) / "countries"
-    return train_quietly(EXPERIMENT, folder)
+    train_quietly(EXPERIMENT, folder)
+    return folder

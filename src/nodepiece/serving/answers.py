@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nodepiece.data.column_names import ROLES
 from nodepiece.data.query_rows import NumberedParts
 from nodepiece.errors import InputError
 from nodepiece.graph.names import Names, UnknownName
@@ -60,27 +61,30 @@ def predict(state: State, queries: Sequence[Parts], options: PredictOptions) -> 
     return pa.concat_tables([settings.schema.empty_table(), *tables])
 
 
-def predict_json(queries: Sequence[Parts], table: pa.Table) -> list[dict[str, Any]]:
-    """The answers to each query, best first."""
+def predict_json(
+    queries: Sequence[Parts], columns: dict[str, list[Any]], rows: range, first: int = 0
+) -> list[dict[str, Any]]:
+    """The answers to each query, best first.
+
+    columns: of a table of answers; rows: those of these queries, which are numbered from `first`.
+    """
     results: list[dict[str, Any]] = [
         {
-            "query": dict(zip(("head", "relation", "tail"), parts, strict=True)),
-            "asked": ("head", "relation", "tail")[[part in ASKED for part in parts].index(True)],
+            "query": dict(zip(ROLES, parts, strict=True)),
+            "asked": ROLES[parts.index(None)],
             "answers": [],
         }
         for parts in queries
     ]
-    columns = table.to_pydict()
-    number = table.num_rows
-    probability = columns.get("probability") or [None] * number
-    known = columns.get("known") or [False] * number
-    for row, query in enumerate(columns["query"]):
-        result = results[query]
+    numbers, scores = columns["query"], columns["score"]
+    probability, known = columns.get("probability"), columns.get("known")
+    for row in rows:
+        result = results[numbers[row] - first]
         answer = {
             "name": columns[result["asked"]][row],
-            "score": columns["score"][row],
-            "probability": probability[row],
-            "known": known[row],
+            "score": scores[row],
+            "probability": None if probability is None else probability[row],
+            "known": known is not None and known[row],
         }
         result["answers"].append(answer)
     return results

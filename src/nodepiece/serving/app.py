@@ -5,13 +5,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from nodepiece import __version__
 from nodepiece.inference.opened_run import Run
+from nodepiece.serving.access_log import AccessLog, write_to_standard_error
 from nodepiece.serving.guards import Guard
 from nodepiece.serving.problems import add_problems
+from nodepiece.serving.responses import MIN_VERSION_HEADER, VERSION_HEADER
 from nodepiece.serving.routes import read_routes
 from nodepiece.serving.service import Service
 from nodepiece.serving.settings import ServeSettings
@@ -26,6 +29,8 @@ def make_app(runs: Sequence[Run], settings: ServeSettings | None = None) -> Fast
     """The application that serves some runs, each by the name of its folder."""
     chosen = settings or ServeSettings()
     service = Service(runs, chosen)
+    if chosen.access_log:
+        write_to_standard_error()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -54,4 +59,13 @@ def make_app(runs: Sequence[Run], settings: ServeSettings | None = None) -> Fast
         return FileResponse(STATIC / PAGE, headers={"Cache-Control": "no-cache"})
 
     app.add_middleware(Guard, settings=chosen)
+    if chosen.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(chosen.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", MIN_VERSION_HEADER],
+            expose_headers=[VERSION_HEADER],
+        )
+    app.add_middleware(AccessLog, count=service.metrics.count_request)
     return app

@@ -44,6 +44,19 @@ def check_writer(request: Request, settings: ServeSettings) -> None:
             raise Problem(403, f"pages of {origin} may not update the graph; see --allow-origin")
 
 
+def check_host(headers: Headers, settings: ServeSettings) -> None:
+    """Refuse requests for another host: a page whose name was bound to this address sends them."""
+    host = host_name(headers.get("host", ""))
+    if settings.hosts and host not in settings.hosts:
+        raise Problem(421, f"this server is not {host!r}; see --host")
+
+
+def host_name(value: str) -> str:
+    """The name in a Host header, without the port, in lower case."""
+    name = value.rpartition(":")[0] if not value.endswith("]") and ":" in value else value
+    return name.strip("[]").lower()
+
+
 class Guard:
     """ASGI middleware around all paths."""
 
@@ -63,6 +76,7 @@ class Guard:
             await send(message)
 
         try:
+            check_host(Headers(scope=scope), self.settings)
             body = await self._body(scope["method"], Headers(scope=scope), receive)
         except Problem as problem:
             await problem.to_response()(scope, receive, send_guarded)

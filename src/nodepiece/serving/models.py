@@ -235,6 +235,10 @@ class MapAnswer(Answer):
     groups: list[str]
 
 
+class Computing(BaseModel):
+    status: str
+
+
 class ProblemDetails(BaseModel):
     """RFC 9457."""
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from nodepiece.errors import InputError
+from nodepiece.inference.facts import FactRun
 from nodepiece.inference.named_vectors import NamedVectors
 from nodepiece.serving import models
 from nodepiece.serving.answers import (
@@ -22,6 +22,7 @@ from nodepiece.serving.answers import (
     score_json,
     similar_json,
 )
+from nodepiece.serving.batch_answers import Unanswered
 from nodepiece.serving.checks import check_names, check_number, check_query, check_top
 from nodepiece.serving.node_record import graph_of, names_of, node_record
 from nodepiece.serving.responses import arrow_response, json_response, wants_arrow
@@ -72,7 +73,7 @@ def read_routes(service: Service) -> APIRouter:
     ) -> Response:
         """The answer from the current state of a run, computed by another thread."""
         check_assumed(assume)
-        return await service.compute(lambda: answer(served.state(assume)))
+        return await service.pool.compute(lambda: answer(served.state(assume)))
 
     @router.get("/runs", responses=answers(models.RunList), summary="All runs")
     async def runs() -> Response:
@@ -81,7 +82,7 @@ def read_routes(service: Service) -> APIRouter:
 
     @router.get("/runs/{run}", responses=answers(models.RunDetails), summary="One run")
     async def run(served: Served) -> Response:
-        return await service.compute(lambda: json_response(served.details()))
+        return await service.pool.compute(lambda: json_response(served.details()))
 
     @router.get(
         "/runs/{run}/relations",
@@ -143,12 +144,17 @@ def read_routes(service: Service) -> APIRouter:
             check_query(parts, number if len(queries) > 1 else None)
             check_names((part for part in parts if part is not None), limits.name)
         is_arrow = wants_arrow(request)
+        if not assume and isinstance(served.run, FactRun):
+            found = await served.batcher.predict(queries, options, is_arrow=is_arrow)
+            if isinstance(found, Unanswered):
+                raise await service.pool.compute(lambda: found.error(len(queries)))
+            return found
 
         def answer(state: State) -> Response:
             table = predict(state, queries, options)
             if is_arrow:
                 return arrow_response(table, state.version)
-            results = predict_json(queries, table)
+            results = predict_json(queries, table.to_pydict(), range(table.num_rows))
             return json_response({"version": state.version, "results": results})
 
         return await read(served, answer, assume)
@@ -299,6 +305,18 @@ def read_routes(service: Service) -> APIRouter:
 
         return await read(served, answer)
 
+    @router.get(
+        "/runs/{run}/map",
+        responses=answers(models.MapAnswer)
+        | {202: {"model": models.Computing, "description": "It is being computed; ask again"}},
+        summary="The nodes in two dimensions, by the similarity of their vectors",
+    )
+    async def node_map(served: Served) -> Response:
+        content = await service.pool.compute(served.map.content)
+        if content is None:
+            return json_response({"status": "computing"}, 202)
+        return await service.pool.compute(lambda: json_response(content))
+
     return router
 
 
@@ -320,8 +338,4 @@ def node_list(served: ServedRun, state: State, search: str, limit: int) -> Respo
 
 
 def explanation(state: State, head: str, relation: str, tail: str) -> dict[str, Any]:
-    explain = getattr(state.run, "explain", None)
-    if explain is None:
-        raise InputError("this version of nodepiece does not explain facts")
-    found: dict[str, Any] = explain(head=head, relation=relation, tail=tail).to_json()
-    return found
+    return state.run.explain(head=head, relation=relation, tail=tail).to_json()

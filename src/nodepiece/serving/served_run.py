@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from starlette.responses import Response
 
 from nodepiece.encoders.parameters import num_parameters
 from nodepiece.errors import InputError
@@ -19,13 +20,19 @@ from nodepiece.inference.graph_updates import last_number
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
 from nodepiece.inference.update import updatable
-from nodepiece.serving.answers import State, current_state
+from nodepiece.serving.answers import PredictOptions, State, current_state
+from nodepiece.serving.batch_answers import AskedTogether, Unanswered, answer_together
+from nodepiece.serving.batching import Batcher
 from nodepiece.serving.follower import Follower
+from nodepiece.serving.metrics import Metrics
 from nodepiece.serving.models import NamedFact
+from nodepiece.serving.name_ids import NameIds
 from nodepiece.serving.name_search import NameSearch
 from nodepiece.serving.node_record import graph_of, is_present, names_of
 from nodepiece.serving.problems import Problem
+from nodepiece.serving.service_pool import ComputePool
 from nodepiece.serving.settings import ServeSettings
+from nodepiece.serving.stored_map import StoredMap
 from nodepiece.serving.writer import GraphWriter
 from nodepiece.tasks.run_folder import METRICS
 
@@ -35,8 +42,11 @@ POLL_SECONDS = 0.005
 class ServedRun:
     """A run that any number of requests read, each from one state."""
 
-    def __init__(self, name: str, run: Run, settings: ServeSettings) -> None:
-        self.name, self.run, self.settings = name, run, settings
+    def __init__(
+        self, name: str, run: Run, settings: ServeSettings, pool: ComputePool, metrics: Metrics
+    ) -> None:
+        self.name, self.run, self.settings, self.metrics = name, run, settings, metrics
+        self.batcher = Batcher(self.state, pool, self._answer, metrics.count_batch)
         self.why_not_writable = why_not_writable(run) if settings.writable else "it is read-only"
         self.writer: GraphWriter | None = None
         self.follower: Follower | None = None
@@ -55,16 +65,16 @@ class ServedRun:
             candidates = state.run.snapshot.candidates
             _ = candidates.known_tails, candidates.has_loops, candidates.num_facts
         state.run.embed(names_of(state.run).nodes[:1].to_pylist())
-        _ = self.search
+        _ = self.search, self.ids
         if not isinstance(self.run, LinkRun):
             return
-        if not self.writable:
+        if not self.writable or self.settings.forward_to is not None:
             self.follower = Follower(self.refresh, self.run.folder)
         else:
             self.writer = GraphWriter(
                 self.run,
                 capacity=self.settings.limits.queue,
-                on_commit=lambda number, seconds: None,
+                on_commit=self.metrics.count_commit,
             )
 
     def close(self) -> None:
@@ -94,6 +104,20 @@ class ServedRun:
             return  # which does it between two batches
         if isinstance(run, LinkRun) and not run.is_up_to_date(last_number(run.folder)):
             run.refresh()
+
+    @computed_once
+    def map(self) -> StoredMap:
+        return StoredMap(self.run)
+
+    @computed_once
+    def ids(self) -> NameIds:
+        """Nodes and relations by name."""
+        return NameIds(names_of(self.run))
+
+    def _answer(
+        self, state: State, asked: Sequence[AskedTogether], options: PredictOptions
+    ) -> list[Response | Unanswered]:
+        return answer_together(self.ids, state, asked, options)
 
     @computed_once
     def search(self) -> NameSearch:

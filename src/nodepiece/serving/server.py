@@ -2,13 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import uvicorn
 from fastapi import FastAPI
 
 from nodepiece.errors import InputError
 from nodepiece.serving.settings import ServeSettings
+from nodepiece.serving.timed_protocol import TimedProtocol
 
 
 class AnnouncedServer(uvicorn.Server):
@@ -33,11 +34,21 @@ def serve_app(
     started: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM. `started` gets the address of the page."""
-    bound = bind(host, port)
-    address = address_of(bound, host)
-    server = AnnouncedServer(configure(app, settings), lambda: started(address))
-    with bound:
-        asyncio.run(server.serve([bound]))
+    with bind(host, port) as bound:
+        address = address_of(bound, host)
+        run_server(app, settings, [bound], announce=lambda: started(address))
+
+
+def run_server(
+    app: FastAPI,
+    settings: ServeSettings,
+    sockets: Sequence[socket.socket],
+    *,
+    announce: Callable[[], None],
+) -> None:
+    """Accept connections at some sockets, until SIGINT or SIGTERM."""
+    server = AnnouncedServer(configure(app, settings), announce)
+    asyncio.run(server.serve(list(sockets)))
 
 
 def configure(app: FastAPI, settings: ServeSettings) -> uvicorn.Config:
@@ -47,7 +58,9 @@ def configure(app: FastAPI, settings: ServeSettings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_keep_alive=20,
-        http="h11",
+        http=TimedProtocol,
+        limit_concurrency=settings.limits.connections,
+        timeout_graceful_shutdown=settings.limits.shutdown_seconds,
         ws="none",
         loop="asyncio",
     )
@@ -57,7 +70,8 @@ def bind(host: str, port: int) -> socket.socket:
     """A socket at an address; one that is in use, or not of this machine, is refused."""
     try:
         family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends without delay where the protocol of a socket is given
+        bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(place)
     except OSError as error:

@@ -17,6 +17,8 @@ class Limits:
     body_seconds: float = 10.0  # in which a body must arrive
     version_seconds: float = 5.0  # to wait for a version that a client asks for
     waiting: int = 256  # requests that wait or are computed at a time
+    connections: int = 1_000  # open at a time, and requests
+    shutdown_seconds: int = 30  # for requests that have begun when the server stops
     queue: int = 256  # updates that wait to be committed
 
 
@@ -26,8 +28,9 @@ class ServeSettings:
 
     writable: bool = False  # clients may update the graph
     token: str | None = None  # that updates must carry; None: no token is needed
-    hosts: tuple[str, ...] = ()  # names in the Host header that are answered; (): any
+    hosts: tuple[str, ...] = ()  # in the Host header, that are answered; (): any
     origins: tuple[str, ...] = ()  # pages of other servers that may use this one (CORS)
+    access_log: bool = False  # a line of JSON for every request, on standard error
+    forward_to: str | None = None  # the socket of the process that updates; None: this one does
     threads: int = 2  # that compute answers
-    batch_seconds: float = 0.002  # in which queries that arrive are scored together
     limits: Limits = field(default_factory=Limits)

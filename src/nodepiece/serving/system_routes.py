@@ -21,4 +21,14 @@ def system_routes(service: Service) -> APIRouter:
             raise Problem(503, "the runs are being prepared", headers={"Retry-After": "1"})
         return json_response({"status": "ready", "runs": list(service.runs)})
 
+    @router.get("/metrics", summary="Counts and times for Prometheus")
+    async def metrics() -> Response:
+        runs = service.runs.values()
+        text = service.metrics.to_text(
+            num_waiting=service.pool.num_waiting,
+            queued={run.name: run.writer.num_waiting for run in runs if run.writer is not None},
+            versions={run.name: run.state().version for run in runs},
+        )
+        return Response(text, media_type=service.metrics.media_type)
+
     return router

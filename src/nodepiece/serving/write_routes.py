@@ -9,6 +9,7 @@ from starlette.responses import Response
 from nodepiece.inference.update_groups import Committed, GraphUpdate
 from nodepiece.serving import models
 from nodepiece.serving.checks import check_names, check_number
+from nodepiece.serving.forwarding import forward
 from nodepiece.serving.guards import check_writer
 from nodepiece.serving.problems import Problem
 from nodepiece.serving.responses import json_response
@@ -29,6 +30,8 @@ def write_routes(service: Service) -> APIRouter:
         """The update is on disk when it is acknowledged, and later answers have its version."""
         check_writer(request, service.settings)
         served = service.run(run)
+        if service.settings.forward_to is not None:
+            return await forward(request, service.settings.forward_to)
         changes = (*body.add, *body.remove)
         check_number((*changes, *body.remove_nodes), limits.batch, "changes")
         check_names((part for fact in changes for part in fact), limits.name)

@@ -1,0 +1,110 @@
+"""Queries that arrive together are scored together.
+
+While a batch is computed, the queries that arrive wait, and are the next batch: a query that comes
+alone is computed at once, and with many clients batches are large. A query waits for one batch at
+most, so the delay is bounded.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from nodepiece.serving.answers import Parts, PredictOptions, State
+from nodepiece.serving.batch_answers import AskedTogether, Unanswered
+from nodepiece.serving.problems import Problem
+from nodepiece.serving.service_pool import ComputePool
+
+AnswerTogether = Callable[
+    [State, Sequence[AskedTogether], PredictOptions], list[Response | Unanswered]
+]
+MAX_QUERIES = 512  # of a batch
+MAX_ANSWERS = 50_000  # of a batch
+
+
+@dataclass(frozen=True, eq=False)
+class WaitingQueries:
+    """The queries of one request."""
+
+    queries: Sequence[Parts]
+    options: PredictOptions
+    is_arrow: bool
+    response: "asyncio.Future[Response | Unanswered]"
+
+
+class Batcher:
+    """Answers the queries of a run, in batches."""
+
+    def __init__(
+        self,
+        state: Callable[[], State],
+        pool: ComputePool,
+        answer: AnswerTogether,
+        on_batch: Callable[[int], None],
+    ) -> None:
+        self._state, self._pool, self._answer, self._on_batch = state, pool, answer, on_batch
+        self._waiting: list[WaitingQueries] = []
+        self._is_computing = False
+
+    async def predict(
+        self, queries: Sequence[Parts], options: PredictOptions, *, is_arrow: bool
+    ) -> Response | Unanswered:
+        """The answer to the queries of one request."""
+        loop = asyncio.get_running_loop()
+        self._pool.check_free(len(self._waiting))
+        mine = WaitingQueries(queries, options, is_arrow, loop.create_future())
+        self._waiting.append(mine)
+        if not self._is_computing:
+            self._is_computing = True
+            loop.call_soon(self._start)  # with those that arrive at the same time
+        try:
+            return await asyncio.wait_for(mine.response, self._pool.seconds)
+        except TimeoutError:
+            raise self._pool.too_slow() from None
+
+    def _start(self) -> None:
+        batch = self._take()
+        if not batch:
+            self._is_computing = False
+            return
+        self._on_batch(sum(len(each.queries) for each in batch))
+        asked = [AskedTogether(each.queries, each.is_arrow) for each in batch]
+        options = batch[0].options
+        future = self._pool.submit(lambda: self._answer(self._state(), asked, options))
+        future.add_done_callback(lambda done: self._finish(batch, done))
+
+    def _take(self) -> list[WaitingQueries]:
+        """Requests with the same options as the first, in order, as many as may be together."""
+        self._waiting = [each for each in self._waiting if not each.response.done()]
+        batch: list[WaitingQueries] = []
+        others: list[WaitingQueries] = []
+        num_queries = 0
+        for each in self._waiting:
+            number = num_queries + len(each.queries)
+            fits = number <= MAX_QUERIES and number * each.options.top <= MAX_ANSWERS
+            if not batch or (each.options == batch[0].options and fits):
+                batch.append(each)
+                num_queries = number
+            else:
+                others.append(each)
+        self._waiting = others
+        return batch
+
+    def _finish(
+        self,
+        batch: Sequence[WaitingQueries],
+        done: "asyncio.Future[list[Response | Unanswered]]",
+    ) -> None:
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        found = [None] * len(batch) if error is not None else done.result()
+        for each, response in zip(batch, found, strict=True):
+            if each.response.done():
+                continue  # the client did not wait
+            if response is not None:
+                each.response.set_result(response)
+            elif isinstance(error, asyncio.CancelledError):
+                each.response.set_exception(Problem(503, "the server stops"))
+            else:
+                each.response.set_exception(error or RuntimeError("no answer"))
+        self._start()
