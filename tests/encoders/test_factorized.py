@@ -62,6 +62,16 @@ def test_factorized_equals_plain_for_some_nodes_with_repeats(kind: str, sizes: s
     torch.testing.assert_close(gradients(factorized, found), gradients(plain, expected))
 
 
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_gated_sum_of_distinct_pieces_is_that_of_all_pieces(sizes: str) -> None:
+    nodes = torch.tensor([3, 23, 3, 0, 21])
+    plain, distinct = (embedding("gated-sum", sizes, factorized=False).eval() for _ in range(2))
+    distinct.encoder.training = True  # but not its BatchNorm
+    expected, found = plain(nodes), distinct(nodes)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(gradients(distinct, found), gradients(plain, expected))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factorized", [False, True])
 def test_some_nodes_have_the_vectors_they_have_among_all(kind: str, factorized: bool) -> None:

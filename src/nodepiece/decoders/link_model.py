@@ -137,6 +137,11 @@ class LinkModel(nn.Module):
         edges = cast(Tensor, edges)
         return self._finish(encoded, group_neighbours(edges, len(encoded), self.num_relations))
 
+    @property
+    def needs_all_nodes(self) -> bool:
+        """Whether the vector of a node depends on all others."""
+        return bool(self.layers) or self.node_norm is not None
+
     def vectors_of(self, nodes: Tensor) -> Tensor:
         """The vectors of some nodes, (num_queries,) -> (num_queries, dim).
 
@@ -144,8 +149,7 @@ class LinkModel(nn.Module):
         shapes of a step do not depend on values, a node that occurs twice is encoded twice, unless
         `nodes` is longer than the number of nodes.
         """
-        is_whole = bool(self.layers) or self.node_norm is not None
-        if is_whole or nodes.numel() >= self.num_nodes:
+        if self.needs_all_nodes or nodes.numel() >= self.num_nodes:
             return embedding(nodes, self.node_vectors())
         if nodes.is_cuda or not self.nodes.has_pieces:
             return self.nodes(nodes)

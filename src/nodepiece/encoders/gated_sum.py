@@ -34,12 +34,30 @@ class GatedSumEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, vectors: PieceVectors, tokens: Tokens) -> Tensor:
-        """Node vectors, computed with a vector for every piece of every node."""
+        """Node vectors, computed with a vector for every piece of every node.
+
+        In training on a CPU, every distinct piece of these nodes, an anchor at a distance or a
+        relation, is computed once.
+        """
+        if self.training and not tokens.anchors.is_cuda:
+            return self._of_distinct(vectors, tokens)
         anchors = embedding(tokens.anchors, vectors.anchors)
         if vectors.distances is not None and tokens.distances is not None:
             anchors = anchors * (1 + embedding(tokens.distances, vectors.distances))
         relations = embedding(tokens.relations, vectors.relations)
         return self.from_sums(anchors.sum(dim=1) + relations.sum(dim=1))
+
+    def _of_distinct(self, vectors: PieceVectors, tokens: Tokens) -> Tensor:
+        rows, place = torch.unique(self.product_rows(tokens).members, return_inverse=True)
+        num_anchor_rows, num_distances = self._num_anchor_rows(), max(1, self.counts.num_distances)
+        of_anchors = int(torch.searchsorted(rows, num_anchor_rows))
+        pairs, relations = rows[:of_anchors], rows[of_anchors:] - num_anchor_rows
+        anchors = embedding(pairs // num_distances, vectors.anchors)
+        if vectors.distances is not None:
+            anchors = anchors * (1 + embedding(pairs % num_distances, vectors.distances))
+        pieces = torch.cat([anchors, embedding(relations, vectors.relations)])
+        bags = bags_of_width(place.view(len(tokens.relations), -1), len(pieces))
+        return self.from_sums(bag_sum(pieces, bags, bags.transposed()))
 
     def factorized(self, vectors: PieceVectors, bags: Bags, transposed: Bags) -> Tensor:
         return self.from_sums(bag_sum(self.products(vectors), bags, transposed))

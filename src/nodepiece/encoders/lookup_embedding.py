@@ -6,6 +6,7 @@ from torch.nn.functional import embedding
 
 from nodepiece.encoders.parameters import xavier
 from nodepiece.encoders.pieces import Tokens, TokenTensors
+from nodepiece.encoders.rows_in_use import RowsInUse
 from nodepiece.errors import InputError
 
 NO_PIECES = (
@@ -20,6 +21,7 @@ class NodeEmbedding(nn.Module):
     num_embeddings: int
     embedding_dim: int
     token_tensors: TokenTensors | None  # of all nodes; None: no pieces
+    rows_in_use: RowsInUse | None = None  # how training looks up `start_table`; None: as a whole
 
     @property
     def has_pieces(self) -> bool:
@@ -35,6 +37,11 @@ class NodeEmbedding(nn.Module):
     def start_table(self) -> nn.Parameter:
         """The vectors of nodes or anchors that `decoder.start_range` initializes."""
         raise NotImplementedError
+
+    @property
+    def rows_per_node(self) -> int:
+        """How many rows of `start_table` a node uses; 0: none, or their numbers matter too."""
+        return 0
 
     def all_nodes(self) -> Tensor:
         """The vectors of all nodes: (num_nodes, dim)."""
@@ -63,11 +70,18 @@ class LookupEmbedding(NodeEmbedding):
         self.vectors = xavier(num_nodes, dim, generator=generator)
 
     def forward(self, nodes: Tensor) -> Tensor:
+        if self.training and self.rows_in_use is not None:
+            rows, place = self.rows_in_use.look_up(nodes)
+            return embedding(place, rows)
         return embedding(nodes, self.vectors)
 
     @property
     def start_table(self) -> nn.Parameter:
         return self.vectors
+
+    @property
+    def rows_per_node(self) -> int:
+        return 1
 
     def all_nodes(self) -> Tensor:
         return self.vectors

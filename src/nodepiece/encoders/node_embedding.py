@@ -1,7 +1,8 @@
 """A drop-in replacement of the embedding lookup: node ids in, node vectors out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from nodepiece.encoders.lookup_embedding import LookupEmbedding, NodeEmbedding
 from nodepiece.encoders.mlp import MLPEncoder
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.encoders.pieces import PieceCounts, PieceTables, Tokens, TokenTensors
+from nodepiece.encoders.rows_in_use import RowsInUse
 from nodepiece.encoders.transformer import TransformerEncoder
 from nodepiece.errors import InputError
 from nodepiece.tokenizer.tokens import TokenTable
@@ -98,12 +100,23 @@ class NodePieceEmbedding(NodeEmbedding):
         if not flat.is_cuda:  # where this would wait for the device, and the rows are checked there
             check_ids(flat, self.num_embeddings)
         encoder = self._factorized(len(flat))
-        if encoder is None:
+        if self.training and self.rows_in_use is not None:
+            encoded = self._encode_rows_in_use(self.rows_in_use, flat)
+        elif encoder is None:
             encoded = self.encoder(self.tables.vectors(), self._tokens_of(flat))
         else:
             bags = self._bags_of(encoder, flat)
             encoded = encoder.factorized(self.tables.vectors(), bags, bags.transposed())
         return encoded.view(*nodes.shape, self.embedding_dim)
+
+    def _encode_rows_in_use(self, used: RowsInUse, nodes: Tensor) -> Tensor:
+        """Encode nodes with a small table of their anchors in place of that of all anchors."""
+        tokens, vectors = self._tokens_of(nodes), self.tables.vectors()
+        anchors, place = used.look_up(tokens.anchors)
+        return cast(
+            Tensor,
+            self.encoder(replace(vectors, anchors=anchors), replace(tokens, anchors=place)),
+        )
 
     @property
     def relation_table(self) -> nn.Parameter:
@@ -112,6 +125,11 @@ class NodePieceEmbedding(NodeEmbedding):
     @property
     def start_table(self) -> nn.Parameter:
         return self.tables.anchors
+
+    @property
+    def rows_per_node(self) -> int:
+        has_sum = factorized_form(self.encoder) is not None  # others look for the number of [PAD]
+        return self.counts.anchors_per_node if has_sum else 0
 
     def encode_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> Tensor:
         """The vectors of nodes outside the table, from their token rows: (num_rows, dim)."""

@@ -52,6 +52,8 @@ def save_checkpoint(
     tensors |= {f"best/{name}": value for name, value in (best or {}).items()}
     for index, state in trainer.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer/{index}/{name}": value for name, value in state.items()}
+    for number, rows in enumerate(trainer.row_optimizers):
+        tensors |= {f"rows/{number}/{name}": value for name, value in rows.state().items()}
     tensors["generator"] = trainer.generator.get_state()
     progress.step = trainer.steps_done
     if progress.step:  # to prepare the same epoch again, and go on in it
@@ -66,18 +68,18 @@ def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[s
     tensors, header = load_tensors(path)
     if "generator" not in tensors or "progress" not in header:
         raise InputError(f"{path} is not a checkpoint; train again without --resume")
-    groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+    groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "rows": {}}
     for name, value in tensors.items():
         group, _, rest = name.partition("/")
         if group in groups:
             groups[group][rest] = value
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, value in groups["optimizer"].items():
-        index, _, key = name.partition("/")
-        state.setdefault(int(index), {})[key] = value
+    state = by_index(groups["optimizer"])
     load_weights(trainer.model, groups["model"], path)
     param_groups = trainer.optimizer.state_dict()["param_groups"]
     trainer.optimizer.load_state_dict({"state": state, "param_groups": param_groups})
+    of_rows = by_index(groups["rows"])
+    for number, rows in enumerate(trainer.row_optimizers):
+        rows.load(of_rows.get(number, {}))
     trainer.generator.set_state(tensors["generator"].cpu())
     progress = Progress(**json.loads(header["progress"]))
     if progress.step:
@@ -89,6 +91,15 @@ def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[s
     trainer.discard_captured()  # the optimizer and the batches have new tensors
     best = {name: value.to(trainer.device) for name, value in groups["best"].items()}
     return progress, best or None
+
+
+def by_index(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    """Tensors named INDEX/NAME, grouped by the index."""
+    groups: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        index, _, key = name.partition("/")
+        groups.setdefault(int(index), {})[key] = value
+    return groups
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, header: dict[str, str]) -> None:

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.encoders.rows_in_use import RowsInUse
+from nodepiece.errors import InputError
 from nodepiece.training.batches import (
     FactBatch,
     FactBatches,
@@ -35,6 +37,7 @@ def link_trainer(
     edge_mask: Tensor | None = None,  # (num_edges,) 0: hidden from paths; may change between epochs
 ) -> Trainer[QueryBatch] | Trainer[FactBatch]:
     """A trainer for queries against all nodes, or facts against sampled negatives (by the loss)."""
+    model.nodes.rows_in_use = None
     if training.is_one_vs_all:
         return Trainer(
             model,
@@ -51,6 +54,7 @@ def link_trainer(
             generator=generator,
             after_step=model.after_step,
         )
+    batch_size = current_processes().share(training.batch_size)
     return Trainer(
         model,
         fact_batches(edges, model.num_relations, training.batch_size, sampled),
@@ -58,7 +62,47 @@ def link_trainer(
         training,
         generator=generator,
         after_step=model.after_step,
+        rows_in_use=lazy_tables(model, training.loss, batch_size, sampled),
     )
+
+
+def lazy_tables(
+    model: LinkModel, loss: str, batch_size: int, settings: SampledSettings
+) -> list[RowsInUse]:
+    """The table of which a step updates only the rows in use, if that is wanted; see `lazy_rows`.
+
+    It is the table of anchors, or of nodes with a lookup encoder.
+    """
+    nodes = model.nodes
+    num_nodes = number_encoded(batch_size, loss, settings)
+    num_used = num_nodes * nodes.rows_per_node
+    is_wanted = settings.lazy_rows
+    if is_wanted is None:
+        is_wanted = loss == SAMPLED_SOFTMAX and num_used < len(nodes.start_table)
+    reason = why_all_rows(model, num_nodes)
+    if settings.lazy_rows and reason:
+        raise InputError(f"sampled.lazy_rows = true does not work with {reason}; leave it out")
+    nodes.rows_in_use = RowsInUse(nodes.start_table) if is_wanted and not reason else None
+    return [] if nodes.rows_in_use is None else [nodes.rows_in_use]
+
+
+def number_encoded(batch_size: int, loss: str, settings: SampledSettings) -> int:
+    """How many nodes a step encodes, heads, tails and negatives."""
+    is_shared = loss == SAMPLED_SOFTMAX or settings.shared_negatives
+    return 2 * batch_size + settings.num_negatives * (1 if is_shared else batch_size)
+
+
+def why_all_rows(model: LinkModel, num_nodes: int) -> str:
+    """Why a step that encodes `num_nodes` uses all rows of the table; "": it does not."""
+    if model.needs_all_nodes:
+        return "graph layers or decoder.node_norm, which use all nodes"
+    if num_nodes >= model.num_nodes:
+        return f"batches of {num_nodes:,} nodes in a graph of {model.num_nodes:,}"
+    if not model.nodes.rows_per_node:
+        return "tokens without anchors, or this encoder"
+    if current_processes().count > 1:
+        return "several processes"
+    return ""
 
 
 def sampled_objective(

@@ -111,6 +111,8 @@ class SampledSettings:
     temperature: float = 0.0  # of self-adversarial weights; 0: equal weights, as published
     subsampling: bool = False  # a fact weighs 1 / sqrt(8 + facts of its head and relation)
     steps_per_epoch: int = 0  # of facts drawn at random; 0: an epoch has every fact once
+    # update only anchors (or nodes) in use, without momentum; None: with sampled-softmax, if many
+    lazy_rows: bool | None = None
 
     def __post_init__(self) -> None:
         if self.num_negatives < 1:

@@ -1,7 +1,7 @@
 """Epochs of training; the same code for CPU and CUDA."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.parameters import use_generator
+from nodepiece.encoders.rows_in_use import RowsInUse
 from nodepiece.errors import InputError
 from nodepiece.training.batches import Batches
 from nodepiece.training.distribution import current_processes
+from nodepiece.training.row_adam import RowAdam
 from nodepiece.training.settings import TrainingSettings
 
 Batch = TypeVar("Batch")
@@ -48,6 +50,7 @@ class Trainer(Generic[Batch]):
         *,
         generator: torch.Generator,  # on the device of the model; its dropout draws from it too
         after_step: Callable[[], None] | None = None,  # such as a projection of the weights
+        rows_in_use: Sequence[RowsInUse] = (),  # of tables of which only these are updated
     ) -> None:
         self.model, self.batches, self.loss, self.settings = model, batches, loss, settings
         self.generator, self.after_step = generator, after_step
@@ -57,8 +60,10 @@ class Trainer(Generic[Batch]):
         self.device = generator.device
         self.on_cuda = self.device.type == "cuda"
         rate = settings.learning_rate
+        self.row_optimizers = [RowAdam(used) for used in rows_in_use]
+        by_rows = {id(used.table) for used in rows_in_use}
         self.optimizer = torch.optim.Adam(
-            model.parameters(),
+            [parameter for parameter in model.parameters() if id(parameter) not in by_rows],
             lr=torch.tensor(rate, device=self.device) if self.on_cuda else rate,
             fused=True,
             capturable=self.on_cuda,
@@ -225,6 +230,8 @@ class Trainer(Generic[Batch]):
 
     def _compute_gradients(self) -> None:
         self.optimizer.zero_grad(set_to_none=True)
+        for each in self.row_optimizers:
+            each.used.clear()
         mixed = self.settings.precision == "bfloat16"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=mixed):
             loss = self.loss(self.batches.take(self.step_of_epoch))
@@ -237,8 +244,12 @@ class Trainer(Generic[Batch]):
 
     def _update_weights(self) -> None:
         if self.settings.clip_gradient:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_gradient)
+            in_use = [each.used.values for each in self.row_optimizers]
+            clipped = [*self.model.parameters(), *(rows for rows in in_use if rows is not None)]
+            torch.nn.utils.clip_grad_norm_(clipped, self.settings.clip_gradient)
         self.optimizer.step()
+        for each in self.row_optimizers:
+            each.update(self.optimizer.param_groups[0]["lr"])
         if self.after_step is not None:
             with torch.no_grad():
                 self.after_step()
