@@ -1,5 +1,6 @@
 """The automatic choice: settings for a graph, minutes and memory, written to config.toml."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,26 @@ from tests.tasks.couples import couples
 
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
-from nodepiece.tasks.automatic import Choice, GraphShape, choose, shape_of
+from nodepiece.tasks.automatic import (
+    Choice,
+    GraphShape,
+    choose,
+    shape_of,
+    sizes_of_shape,
+    with_all_nodes,
+)
+from nodepiece.tasks.automatic_plan import plan_choices
+from nodepiece.tasks.fit_memory import memory_of, refuse_too_large
 from nodepiece.tasks.machine import Machine, free_memory, parse_memory
 from nodepiece.tasks.open_automatic import is_automatic
+from nodepiece.tasks.plan import input_from_sizes
 from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.train import train_experiment
 
 CPU = torch.device("cpu")
 MACHINE = Machine(CPU, memory=8 * 10**9, is_fast_in_bfloat16=True)
 MEDIUM = GraphShape(40_000, 200_000, 480, 150_000, 0.1)
+SIZES = sizes_of_shape(MEDIUM)
 
 
 def choose_for(shape: GraphShape, minutes: float = 10, step: float = 0.1, **given: Any) -> Choice:
@@ -177,3 +189,47 @@ def test_other_memory_is_refused(text: str) -> None:
 
 def test_some_memory_is_free() -> None:
     assert 2**20 < free_memory(CPU) < 2**50
+
+
+def test_less_memory_gives_smaller_batches_then_a_sample_then_a_sentence() -> None:
+    def with_memory(number: float) -> Experiment:
+        machine = replace(MACHINE, memory=int(number * 1e9))
+        return choose("mine", "mine", MEDIUM, machine, 10, time_step=lambda _: 0.1).experiment
+
+    wide, narrow = with_memory(8), with_memory(1)
+    assert memory_of(wide, SIZES).peak < 8e9
+    assert memory_of(narrow, SIZES).peak < 1e9
+    assert narrow.training.batch_size < wide.training.batch_size
+    with pytest.raises(InputError, match=r"needs at least .* and 1 MB may be used"):
+        with_memory(0.001)
+
+
+def test_a_recipe_that_does_not_fit_is_refused_with_a_batch_size_that_does(tmp_path: Path) -> None:
+    shape = replace(MEDIUM, num_nodes=1_000_000)
+    chosen = with_all_nodes(Experiment(name="mine", dataset="mine"), shape, MACHINE)
+    inputs = input_from_sizes(chosen, sizes_of_shape(shape))
+    refuse_too_large(inputs, 10**12)
+    with pytest.raises(InputError, match=r"--set training.batch_size=\d+ would fit") as refusal:
+        refuse_too_large(inputs, 10**10)
+    batch_size = int(str(refusal.value).split("batch_size=")[1].split()[0])
+    fits = replace(chosen, training=replace(chosen.training, batch_size=batch_size))
+    refuse_too_large(input_from_sizes(fits, sizes_of_shape(shape)), 10**10)
+
+
+def test_a_megabyte_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(150))
+    with pytest.raises(InputError, match="may be used"):
+        train_file(graph, tmp_path / "run", memory=10**6)
+    with pytest.raises(InputError, match="may be used"):
+        train_experiment("countries", tmp_path / "run", memory=10**6)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_plan_says_what_would_be_chosen_for_several_budgets(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(150))
+    short, long = plan_choices(str(graph), MACHINE, [1, 10])
+    assert long.steps > 5 * short.steps > 0
+    assert "parameters" in short.sentences[-1]
+    assert json.loads(json.dumps(long.to_json()))["minutes"] == 10
+    with pytest.raises(InputError, match="minutes must be a number above 0, got 0"):
+        plan_choices(str(graph), MACHINE, [0])

@@ -16,11 +16,11 @@ from nodepiece.encoders.parameters import num_parameters
 from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.memory_estimate import Sizes
 from nodepiece.tasks.node_classification import NodeClassification
 from nodepiece.tasks.plan import (
     LIKELY_DISTANCE,
     PlanInput,
-    Sizes,
     count_parameters,
     input_from_sizes,
     input_from_task,

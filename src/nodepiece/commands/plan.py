@@ -22,6 +22,8 @@ from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
+    import torch
+
     from nodepiece.tasks.plan import Plan, PlanInput
     from nodepiece.tasks.timing import Duration
 
@@ -41,6 +43,25 @@ def plan(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: encoder.dim=100."),
     ] = None,
+    minutes: Annotated[
+        str | None,
+        typer.Option(
+            "--minutes",
+            metavar="N,N",
+            show_default=False,
+            help="What would be chosen for GRAPH in so many minutes; several: 10,60,1440.",
+        ),
+    ] = None,
+    device_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--device-memory",
+            metavar="SIZE",
+            show_default=False,
+            help="With --minutes: choose for so much memory, such as 24GB; else most of what is "
+            "free.",
+        ),
+    ] = None,
     no_timing: Annotated[
         bool,
         typer.Option(
@@ -57,8 +78,8 @@ def plan(
     """Estimate what a model needs: parameters, memory on host and device, time.
 
     Estimates an experiment of any task, or the default settings on GRAPH, and for comparison a
-    model with a vector of the same size for every node. Times are extrapolated from a few steps on
-    this machine.
+    model with a vector of the same size for every node. With --minutes: what `nodepiece train
+    GRAPH --minutes N` would choose. Times and memory are those of a few steps on this machine.
     """
     import numpy as np
 
@@ -68,8 +89,12 @@ def plan(
     from nodepiece.tasks.train import choose_device
 
     reading = reading_overrides(read_options(delimiter, header, columns, format))
-    inputs = open_source(source, [*(overrides or []), *reading], data)
     chosen = choose_device(device)
+    if minutes is not None or device_memory is not None:
+        changes = [*(overrides or []), *reading]
+        print_choices(source, changes, data, chosen, minutes, device_memory, as_json=as_json)
+        return
+    inputs = open_source(source, [*(overrides or []), *reading], data)
     plans, durations = [], []
     is_shallow = not inputs.experiment.encoder.has_pieces
     for each in (inputs, None if is_shallow else with_lookup(inputs)):
@@ -86,6 +111,50 @@ def plan(
         out.print(plan_table(plans, durations))
 
 
+def print_choices(
+    source: str,
+    overrides: list[str],
+    data: Path | None,
+    device: "torch.device",
+    minutes: str | None,
+    device_memory: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what would be chosen for a graph, for each number of minutes."""
+    from nodepiece.tasks.automatic import DEFAULT_MINUTES
+    from nodepiece.tasks.automatic_plan import plan_choices
+    from nodepiece.tasks.machine import machine_of, parse_memory
+    from nodepiece.tasks.open_automatic import is_automatic
+
+    if not is_automatic(source):
+        raise InputError(
+            f"--minutes and --device-memory choose settings for a graph, and {source} is an "
+            "experiment; leave them out, or name a file or folder of facts"
+        )
+    numbers = (
+        [DEFAULT_MINUTES] if minutes is None else list(map(number_of_minutes, minutes.split(",")))
+    )
+    memory = None if device_memory is None else parse_memory(device_memory)
+    machine = machine_of(device, memory)
+    with stage(f"a few steps on {source}"):
+        found = plan_choices(source, machine, numbers, data=data, overrides=overrides)
+    if as_json:
+        typer.echo(json.dumps([each.to_json() for each in found], indent=2))
+        return
+    for each in found:
+        out.print(f"\n{readable_time(60 * each.minutes)}")
+        for sentence in each.sentences:
+            out.print(f"  {sentence}", soft_wrap=True)
+
+
+def number_of_minutes(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--minutes are numbers, such as 10,60,1440; got {text!r}") from None
+
+
 def open_source(source: str, overrides: list[str], data: Path | None) -> "PlanInput":
     """Open an experiment and its graph.
 
@@ -94,7 +163,8 @@ def open_source(source: str, overrides: list[str], data: Path | None) -> "PlanIn
     from nodepiece.data.benchmarks import BENCHMARKS
     from nodepiece.recipes import experiment_names
     from nodepiece.settings import Experiment, load_experiment, with_overrides
-    from nodepiece.tasks.plan import Sizes, input_from_sizes, input_from_task, is_link_task
+    from nodepiece.tasks.memory_estimate import Sizes
+    from nodepiece.tasks.plan import input_from_sizes, input_from_task, is_link_task
     from nodepiece.tasks.registry import task_record
 
     if source in experiment_names() or Path(source).suffix == ".toml":
@@ -140,8 +210,8 @@ def plan_table(plans: "list[Plan]", durations: "list[Duration]") -> Table:
         ("weights", "  as float32"),
         ("token_table", "tokens of all nodes, not trained"),
         ("tokenizing", "memory to tokenize, host"),
-        ("training", "memory to train, device"),
-        ("evaluating", "memory to rank, device"),
+        ("training", "memory to train, estimated"),
+        ("evaluating", "memory to rank, at most"),
     ):
         table.add_row(words, *(readable_bytes(getattr(each, name)) for each in plans))
     if durations:
@@ -150,9 +220,17 @@ def plan_table(plans: "list[Plan]", durations: "list[Duration]") -> Table:
         table.add_row("time for a step", *(f"{1000 * each.step:,.1f} ms" for each in durations))
         table.add_row("steps", *(f"{each.num_steps:,}" for each in durations))
         table.add_row("time to train", *(readable_time(each.training) for each in durations))
+        if any(each.validating for each in durations):
+            table.add_row(
+                "time to validate", *(readable_time(each.validating) for each in durations)
+            )
         ranking = [each.ranking for each in durations if each.ranking is not None]
         if ranking:
-            table.add_row("time to rank the test facts", *map(readable_time, ranking))
+            table.add_row("time to evaluate", *map(readable_time, ranking))
+        table.add_row("time in all", *(readable_time(each.total) for each in durations))
+        peaks = [each.peak for each in durations if each.peak is not None]
+        if peaks:
+            table.add_row("memory at the peak, measured", *map(readable_bytes, peaks))
     return table
 
 
@@ -169,7 +247,10 @@ def to_json(
 ) -> dict[str, object]:
     models = []
     for number, each in enumerate(plans):
-        times = {"seconds": durations[number].to_json()} if durations else {}
+        times = {}
+        if durations:
+            duration = durations[number]
+            times = {"seconds": duration.to_json(), "peak": duration.peak}
         models.append({**each.to_json(), **times})
     return {
         "experiment": inputs.experiment.name,

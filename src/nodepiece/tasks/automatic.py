@@ -16,10 +16,13 @@ from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
+from nodepiece.errors import InputError
 from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
+from nodepiece.tasks.fit_memory import fitted, gigabytes, memory_of, smaller
 from nodepiece.tasks.machine import Machine
+from nodepiece.tasks.memory_estimate import Sizes
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.losses import SAMPLED_SOFTMAX
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
@@ -104,13 +107,27 @@ def choose(
         tokenizer=choose_tokenizer(shape),
         evaluation=EvaluationSettings(held_out_share=choose_held_out(shape)),
     )
-    one_vs_all = with_all_nodes(base, shape, machine)
-    sampled = with_samples(base, shape, machine)
+    sizes = sizes_of_shape(shape)
+    one_vs_all = fitted(with_all_nodes(base, shape, machine), sizes, machine.memory)
+    sampled = fitted(with_samples(base, shape, machine), sizes, machine.memory)
+    if one_vs_all is None and sampled is None:
+        least = memory_of(list(smaller(with_samples(base, shape, machine)))[-1], sizes).peak
+        raise InputError(
+            f"{name} needs at least {gigabytes(least)} of memory, and {gigabytes(machine.memory)} "
+            "may be used; allow more with --memory"
+        )
     is_all, reason = decide_loss(
-        one_vs_all, sampled, shape, minutes, time_step=time_step, loss=given.get("training.loss")
+        one_vs_all, shape, minutes, time_step=time_step, loss=given.get("training.loss")
     )
     chosen = one_vs_all if is_all else sampled
+    chosen = chosen or one_vs_all or sampled
+    assert chosen is not None  # both were refused above
     return Choice(chosen, (*describe(chosen, shape, machine), reason))
+
+
+def sizes_of_shape(shape: GraphShape) -> Sizes:
+    sizes = shape.num_nodes, shape.num_facts, shape.num_relations
+    return Sizes(*sizes, num_test_facts=shape.num_facts // 20, num_queries=shape.num_queries)
 
 
 def choose_held_out(shape: GraphShape) -> float:
@@ -200,8 +217,7 @@ def choose_precision(machine: Machine) -> str:
 
 
 def decide_loss(
-    one_vs_all: Experiment,
-    sampled: Experiment,
+    one_vs_all: Experiment | None,  # None: it does not fit
     shape: GraphShape,
     minutes: float,
     *,
@@ -212,6 +228,8 @@ def decide_loss(
     if loss is not None:
         is_all = TrainingSettings(loss=str(loss)).is_one_vs_all
         return is_all, f"training.loss = {loss} was set"
+    if one_vs_all is None:
+        return False, "against a sample of the nodes, as all of them do not fit the memory"
     if shape.num_nodes <= SMALL_GRAPH:
         return True, f"against all nodes, as there are at most {SMALL_GRAPH:,}"
     if shape.num_nodes > LARGE_GRAPH:

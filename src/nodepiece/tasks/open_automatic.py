@@ -14,10 +14,16 @@ from nodepiece.errors import InputError
 from nodepiece.graph.short_text import plural
 from nodepiece.recipes import experiment_names
 from nodepiece.settings import Experiment, overridden, with_overrides
-from nodepiece.tasks.automatic import choose, shape_of, without_validation
+from nodepiece.tasks.automatic import (
+    GraphShape,
+    TimeStep,
+    choose,
+    shape_of,
+    sizes_of_shape,
+    without_validation,
+)
 from nodepiece.tasks.link_prediction import LinkPrediction, with_validation
 from nodepiece.tasks.machine import Machine
-from nodepiece.tasks.plan import Sizes
 from nodepiece.tasks.run_folder import CONFIG, read_config
 from nodepiece.tasks.run_place import is_pending, unfinished_folder
 from nodepiece.tasks.timing import seconds_a_step
@@ -68,22 +74,13 @@ def open_automatic(
     first = with_overrides(Experiment(name=name, dataset=str(source) or name), overrides)
     dataset = open_dataset(first.dataset, data=data, options=first.reading)
     shape = shape_of(dataset.train)
-    sizes = Sizes(
-        shape.num_nodes,
-        shape.num_facts,
-        shape.num_relations,
-        len(dataset.test),
-        num_queries=shape.num_queries,
-    )
     choice = choose(
         name,
         first.dataset,
         shape,
         machine,
         minutes,
-        time_step=lambda experiment: seconds_a_step(
-            experiment, sizes, machine.device, rng=np.random.default_rng(0)
-        ),
+        time_step=step_timer(shape, machine),
         given=given,
     )
     experiment = with_overrides(choice.experiment, overrides)
@@ -97,6 +94,13 @@ def open_automatic(
         )
         experiment = with_overrides(without_validation(choice.experiment), overrides)
     return LinkPrediction(experiment, split)
+
+
+def step_timer(shape: GraphShape, machine: Machine) -> TimeStep:
+    """A function that times a few steps of settings on a random graph of this shape."""
+    return lambda experiment: seconds_a_step(
+        experiment, sizes_of_shape(shape), machine.device, rng=np.random.default_rng(0)
+    )
 
 
 def chosen_before(folder: Path) -> Experiment | None:

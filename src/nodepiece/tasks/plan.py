@@ -1,9 +1,8 @@
 """Estimates of parameters and memory of an experiment, before it is run.
 
 Parameters are those of the model that the task builds for its graph and tokens, without allocating
-weights. Memory is the sum of the arrays of link prediction that exist at the same time. Not
-counted: activations of graph layers and walks, and the program with its libraries, about 0.4 GB on
-the host and as much on a GPU.
+weights. Memory is estimated from sizes (`tasks/memory_estimate.py`), for tasks other than link
+prediction roughly; `tasks/timing.py` measures it with a few steps.
 """
 
 from dataclasses import dataclass, replace
@@ -19,31 +18,16 @@ from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.memory_estimate import Sizes, estimate_memory, table_bytes
 from nodepiece.tasks.out_of_sample import check_settings as check_out_of_sample
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.task import Task
 from nodepiece.tasks.tokens import tokenize_for, tokenizer_settings_of
 from nodepiece.tokenizer.context import RelationSets
-from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.tokenizer.vocabulary import Vocabulary
-from nodepiece.training.losses import SAMPLED_SOFTMAX
 
-BYTES_PER_PARAMETER = 16  # the weight, its gradient, and the two moments of Adam
-BYTES_PER_FACT = 28  # head, relation and tail; an edge at each end
-TOKENIZER_ROOM = 1.8  # memory of the search, as a multiple of the token table
 LIKELY_DISTANCE = 10  # hops to the farthest anchor, if there is no graph to measure
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The sizes of a graph that memory and time depend on."""
-
-    num_nodes: int
-    num_facts: int  # of training
-    num_relations: int  # without inverses
-    num_test_facts: int = 0
-    num_queries: int | None = None  # distinct (head, relation) pairs, with inverses; None: unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +92,8 @@ class Plan:
     weights: int
     token_table: int
     tokenizing: int  # on the host, peak
-    training: int  # on the device: weights and optimizer, token table, facts, a step
-    evaluating: int  # on the device: weights, token table, vectors of all nodes, scores
+    training: int  # weights and optimizer, token table, facts, a step, the program
+    evaluating: int  # weights, token table, vectors of all nodes, scores, the program
 
     def to_json(self) -> dict[str, object]:
         return dict(vars(self))
@@ -118,22 +102,16 @@ class Plan:
 def plan(inputs: PlanInput) -> Plan:
     """The plan of the model of an experiment on its graph."""
     experiment, sizes = inputs.experiment, inputs.sizes
-    parameters = count_parameters(inputs)
-    table = sizes.num_nodes * row_bytes(tokenizer_settings_of(experiment))
-    weights, edges = 4 * parameters, edge_bytes(experiment) * sizes.num_facts
-    trained = BYTES_PER_PARAMETER * parameters
-    if experiment.training.validate_every:
-        trained += weights  # a copy of the best ones so far
-    vectors = 4 * sizes.num_nodes * experiment.encoder.dim
-    is_shallow = not experiment.encoder.has_pieces
+    parameters, is_shallow = count_parameters(inputs), not experiment.encoder.has_pieces
+    memory = estimate_memory(experiment, sizes, parameters)
     return Plan(
         kind="a vector for every node" if is_shallow else "NodePiece",
         parameters=parameters,
-        weights=weights,
-        token_table=0 if is_shallow else table,
-        tokenizing=int(BYTES_PER_FACT * sizes.num_facts + TOKENIZER_ROOM * table),
-        training=trained + table + edges + step_bytes(experiment, sizes),
-        evaluating=weights + table + (0 if is_shallow else vectors) + scores_bytes(experiment),
+        weights=4 * parameters,
+        token_table=0 if is_shallow else table_bytes(experiment, sizes),
+        tokenizing=memory.tokenizing,
+        training=memory.training,
+        evaluating=memory.evaluating,
     )
 
 
@@ -151,11 +129,6 @@ def with_lookup(inputs: PlanInput) -> PlanInput | None:
     if not inputs.is_real:
         return input_from_sizes(experiment, inputs.sizes)
     return input_from_task(replace(cast(Any, inputs.task), experiment=experiment))
-
-
-def row_bytes(settings: TokenizerSettings) -> int:
-    """The bytes of a row of the token table: anchors, distances, relations."""
-    return 6 * settings.anchors_per_node + 4 * settings.relations_per_node
 
 
 def count_parameters(inputs: PlanInput) -> int:
@@ -191,47 +164,3 @@ def random_tokens(
         vocabulary.relation_tokens(relations),
         RelationSets(np.zeros(num_nodes + 1, np.int64), np.empty(0, np.int32)),
     )
-
-
-def edge_bytes(experiment: Experiment) -> int:
-    """The bytes of a fact and its inverse in training, with sample weights if there are any."""
-    return 24 + 8 * experiment.sampled.subsampling
-
-
-def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
-    """The bytes of activations of a step: vectors of its nodes, scores, gradients of both."""
-    training, sampled, encoder = experiment.training, experiment.sampled, experiment.encoder
-    num_nodes = nodes_in_step(experiment, sizes)
-    if training.is_one_vs_all:
-        num_scores = training.batch_size * sizes.num_nodes
-    elif training.loss == SAMPLED_SOFTMAX:
-        num_scores = training.batch_size * (training.batch_size + sampled.num_negatives)
-    elif sampled.shared_negatives:
-        num_scores = training.batch_size * sampled.num_negatives
-    else:
-        num_scores = num_nodes * encoder.dim  # both ends of each negative, before they are summed
-    if not encoder.has_pieces:
-        return 4 * (2 * num_nodes * encoder.dim + 3 * num_scores)
-    settings = experiment.tokenizer
-    num_pieces = settings.anchors_per_node + settings.relations_per_node
-    num_products = settings.anchors_in(sizes.num_nodes) * settings.anchors_per_node
-    num_products += 2 * sizes.num_relations * settings.relations_per_node
-    by_products = 2 * num_products * encoder.hidden_dim + 6 * num_nodes * num_pieces
-    by_pieces = 2 * num_nodes * num_pieces * encoder.dim
-    on_the_way = 3 * num_nodes * (encoder.hidden_dim + encoder.dim)
-    return 4 * (min(by_products, by_pieces) + on_the_way + 3 * num_scores)
-
-
-def nodes_in_step(experiment: Experiment, sizes: Sizes) -> int:
-    """The number of nodes that a step encodes."""
-    training, sampled = experiment.training, experiment.sampled
-    if training.is_one_vs_all:
-        return sizes.num_nodes
-    facts, negatives = training.batch_size, sampled.num_negatives
-    is_shared = sampled.shared_negatives or training.loss == SAMPLED_SOFTMAX
-    wanted = 2 * facts + (negatives if is_shared else facts * negatives)
-    return min(wanted, sizes.num_nodes)
-
-
-def scores_bytes(experiment: Experiment) -> int:
-    return experiment.evaluation.memory_budget

@@ -1,8 +1,8 @@
-"""Estimates of the time of an experiment, from a few steps of its training.
+"""Estimates of the time and memory of an experiment, from a few steps of its training.
 
-The steps are those of the task on its graph. If only sizes are known, or link prediction has a
-large graph, the steps use random facts and tokens, and time that grows with the number of nodes is
-extrapolated.
+The steps are those of the task on its graph, and so are the facts that are ranked. If only sizes
+are known, or link prediction has a large graph, the steps use random facts and tokens, and time and
+memory that grow with the number of nodes are extrapolated.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,17 @@ import torch
 from nodepiece.decoders.path_scorers import is_on
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
+from nodepiece.tasks.budget import VALIDATIONS_TO_CHOOSE, ranking_time
+from nodepiece.tasks.memory_estimate import Sizes, nodes_in_step
+from nodepiece.tasks.peak import PeakMemory, current_of_process
 from nodepiece.tasks.plan import (
     PlanInput,
-    Sizes,
     is_link_task,
     link_prediction_on,
-    nodes_in_step,
     random_tokens,
     sizes_of,
 )
+from nodepiece.tasks.registry import task_record
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
@@ -39,36 +41,98 @@ GIVEN_NEGATIVES = 500  # that OGB gives for each fact and side
 
 @dataclass(frozen=True)
 class Duration:
-    """The estimated seconds of an experiment on this machine."""
+    """The estimated seconds of an experiment on this machine, and its memory."""
 
     tokenizing: float
     step: float
     num_steps: int
-    ranking: float | None  # of the test facts; validation is not counted; None: not estimated
+    ranking: float | None  # of the test facts; None: not estimated
+    validating: float = 0.0  # all validations, and what is chosen by them
+    peak: int | None = None  # bytes: of the process, on CUDA of the device; None: not measured
 
     @property
     def training(self) -> float:
         return self.step * self.num_steps
 
+    @property
+    def total(self) -> float:
+        """All stages; beside the test facts, as many for validation are ranked in the end."""
+        return self.tokenizing + self.training + self.validating + (self.ranking or 0.0)
+
     def to_json(self) -> dict[str, float | None]:
-        return {**vars(self), "training": self.training}
+        times = {name: value for name, value in vars(self).items() if name != "peak"}
+        return {**times, "training": self.training, "total": self.total}
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """The time of a step, and the memory at its peak beside what there was before."""
+
+    seconds: float
+    memory: int
 
 
 def estimate_duration(
     inputs: PlanInput, device: torch.device, *, rng: np.random.Generator
 ) -> Duration:
-    """The duration by a few steps of training and, for link prediction, of ranking."""
+    """The duration by a few steps of training and of ranking."""
     experiment, sizes = inputs.experiment, inputs.sizes
     is_shallow, is_links = not experiment.encoder.has_pieces, is_link_task(experiment)
+    before = held_memory(device)
     tokenizing = 0.0 if is_shallow else seconds_to_tokenize(experiment.tokenizer, sizes, rng=rng)
-    if inputs.is_real and not (is_links and sizes.num_nodes > TIMING_NODES):
-        step, steps_per_epoch = time_steps(inputs, device)
+    is_timed_whole = inputs.is_real and not (is_links and sizes.num_nodes > TIMING_NODES)
+    if is_timed_whole:
+        with PeakMemory(device) as peak:
+            step, steps_per_epoch = time_steps(inputs, device)
         num_steps = planned_steps(experiment.training, steps_per_epoch)
+        cost = StepCost(step, max(0, peak.bytes - before))
     else:
-        step = seconds_a_step(experiment, sizes, device, rng=rng)
+        cost = measure_step(experiment, sizes, device, rng=rng)
         num_steps = count_steps(experiment, sizes)
-    ranking = seconds_to_rank(experiment, sizes, device, rng=rng) if is_links else None
-    return Duration(tokenizing, step, num_steps, ranking)
+        steps_per_epoch = max(1, num_steps // max(1, experiment.training.epochs))
+    validating, ranking = 0.0, None
+    if is_timed_whole and inputs.task.num_evaluated("valid"):
+        validating, ranking = time_evaluation(inputs, device, num_steps, steps_per_epoch)
+    elif is_links:
+        ranking = seconds_to_rank(experiment, sizes, device, rng=rng)
+    memory = before + cost.memory
+    return Duration(tokenizing, cost.seconds, num_steps, ranking, validating, memory)
+
+
+def held_memory(device: torch.device) -> int:
+    """The bytes in memory now: of the process, or on CUDA of the device."""
+    if device.type == "cuda":
+        return torch.cuda.memory_reserved(device)
+    return current_of_process()
+
+
+def time_evaluation(
+    inputs: PlanInput, device: torch.device, num_steps: int, steps_per_epoch: int
+) -> tuple[float, float]:
+    """Seconds of all validations, and of the evaluation after training; from a few facts.
+
+    After training the facts of test and of valid are ranked.
+    """
+    task, experiment = inputs.task, inputs.experiment
+    num_valid, num_test = task.num_evaluated("valid"), task.num_evaluated("test")
+    model = task.build_model(inputs.table).to(device).eval()
+    settings, training = experiment.evaluation, experiment.training
+    if task_record(experiment).reads_setting("evaluation.validation_facts"):
+        fixed, each = ranking_time(task, model, num_valid)
+    else:
+        fixed, each = seconds_of(lambda: task.validate(model)), 0.0
+        each = fixed / num_valid if num_valid else 0.0
+        fixed = 0.0
+    validation = fixed + each * min(num_valid, settings.validation_facts or num_valid)
+    every = training.validate_every * steps_per_epoch
+    if training.stages:
+        every = training.validate_steps
+    num_validations = num_steps // every if every else 0
+    num_choices = VALIDATIONS_TO_CHOOSE * sum(
+        is_on(scorer) and scorer.choose_coefficient for scorer in experiment.scorers
+    )
+    ranked = sum(min(number, settings.test_facts or number) for number in (num_valid, num_test))
+    return (num_validations + num_choices) * validation, 2 * fixed + each * ranked
 
 
 def count_steps(experiment: Experiment, sizes: Sizes) -> int:
@@ -89,7 +153,14 @@ def planned_steps(training: TrainingSettings, steps_per_epoch: int) -> int:
 def seconds_a_step(
     experiment: Experiment, sizes: Sizes, device: torch.device, *, rng: np.random.Generator
 ) -> float:
-    """Seconds of a step; if they depend on the number of nodes, extrapolated from two sizes."""
+    """Seconds of a step on a random graph of these sizes."""
+    return measure_step(experiment, sizes, device, rng=rng).seconds
+
+
+def measure_step(
+    experiment: Experiment, sizes: Sizes, device: torch.device, *, rng: np.random.Generator
+) -> StepCost:
+    """The cost of a step; if it depends on the number of nodes, extrapolated from two sizes."""
     training, graph = experiment.training, experiment.graph
     is_lookup = not experiment.encoder.has_pieces
     has_scorers = any(is_on(settings) for settings in experiment.scorers)
@@ -97,14 +168,23 @@ def seconds_a_step(
     small = min(sizes.num_nodes, max(TIMING_NODES, 2 * nodes_in_step(experiment, sizes)))
     if takes_all:
         small = min(sizes.num_nodes, TIMING_NODES)
-    if not (is_lookup or takes_all) or small == sizes.num_nodes:
-        return time_steps(random_input(experiment, sizes, small, rng=rng), device)[0]
-    half, whole = (
-        time_steps(random_input(experiment, sizes, num_nodes, rng=rng), device)[0]
-        for num_nodes in (small // 2, small)
-    )
-    slope = max(0.0, whole - half) / (small - small // 2)
-    return whole + slope * (sizes.num_nodes - small)
+    before = held_memory(device)
+
+    def cost_of(num_nodes: int) -> StepCost:
+        with PeakMemory(device) as peak:
+            inputs = random_input(experiment, sizes, num_nodes, rng=rng)
+            seconds = time_steps(inputs, device)[0]
+        return StepCost(seconds, max(0, peak.bytes - before))
+
+    half = cost_of(max(1, small // 2)) if small < sizes.num_nodes else None
+    whole = cost_of(small)
+    if half is None:
+        return whole
+    share = (sizes.num_nodes - small) / (small - small // 2)
+    memory = whole.memory + int(share * max(0, whole.memory - half.memory))
+    if not (is_lookup or takes_all):
+        return StepCost(whole.seconds, memory)
+    return StepCost(whole.seconds + share * max(0.0, whole.seconds - half.seconds), memory)
 
 
 def random_input(

@@ -14,8 +14,10 @@ from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, load_experiment, overridden, with_overrides
 from nodepiece.tasks.automatic import DEFAULT_MINUTES
 from nodepiece.tasks.budget import Budget, with_validation_for, without_validation
-from nodepiece.tasks.machine import machine_of
+from nodepiece.tasks.fit_memory import refuse_too_large
+from nodepiece.tasks.machine import free_memory, machine_of
 from nodepiece.tasks.open_automatic import chosen_before, is_automatic, open_automatic
+from nodepiece.tasks.plan import input_from_sizes, is_link_task, sizes_of
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.tasks.run_place import check_place
@@ -87,6 +89,10 @@ def train_experiment(
         else:
             timed = settings if budget is None else with_validation_for(settings)
             task = task_record(settings).task.open(timed, data)
+            if is_link_task(settings):
+                limit = free_memory(chosen) if memory is None else memory
+                sizes_alone = input_from_sizes(settings, sizes_of(task))
+                refuse_too_large(sizes_alone, limit)
         if budget is not None and not task.num_evaluated("valid"):
             task = without_validation(task)
         log(task.describe())

@@ -1,0 +1,165 @@
+"""Estimates of memory from the sizes of a graph: the arrays that exist at the same time.
+
+The numbers of copies were counted in the code and agree with measured peaks
+(`benchmarks/plan_accuracy.py`). What decides against all nodes is how often scores of a batch, a
+number for each query and node, are in memory: with their gradient, in another precision, as the
+results of every step of the formula that a gradient needs, and once more for every path scorer.
+"""
+
+from dataclasses import dataclass
+
+from nodepiece.decoders.path_scorers import is_on
+from nodepiece.settings import Experiment
+from nodepiece.tasks.tokens import tokenizer_settings_of
+from nodepiece.tokenizer.settings import TokenizerSettings
+from nodepiece.training.losses import SAMPLED_SOFTMAX
+
+PROGRAM_BYTES = 480 * 2**20  # Python, PyTorch and numba with their compiled code
+BYTES_PER_PARAMETER = 16  # the weight, its gradient, and the two moments of Adam
+BYTES_PER_FACT = 28  # head, relation and tail; an edge at each end
+TOKENIZER_ROOM = 1.8  # memory of the search, as a multiple of the token table
+BYTES_PER_QUERY_EDGE = 110  # of an edge in an epoch of queries, while it is prepared
+BYTES_PER_EDGE = 12  # head, relation and tail
+BYTES_PER_FACT_EDGE = 48  # of an edge in an epoch of facts, with the edge itself
+SCORE_COPIES = {"cross-entropy": 2.5, SAMPLED_SOFTMAX: 5}  # of a batch, with gradients
+OTHER_SCORE_COPIES = 6
+MIXED_PRECISION_COPIES = 1  # more, in bfloat16: half a copy of scores and of gradients
+WALK_COPIES = 10  # of the scores of the queries that walks are trained on
+PROPAGATION_COPIES = 25  # of states, for each layer
+LAYER_COPIES = 6  # of node vectors, for each graph layer
+EDGE_INDEX_BYTES = 120  # of an edge, grouped by source, target and relation
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a graph that memory and time depend on."""
+
+    num_nodes: int
+    num_facts: int  # of training
+    num_relations: int  # without inverses
+    num_test_facts: int = 0
+    num_queries: int | None = None  # distinct (head, relation) pairs, with inverses; None: unknown
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes at the peak of each stage."""
+
+    tokenizing: int  # on the host
+    training: int
+    evaluating: int
+
+    @property
+    def peak(self) -> int:
+        return max(self.tokenizing, self.training, self.evaluating)
+
+
+def estimate_memory(experiment: Experiment, sizes: Sizes, parameters: int) -> Memory:
+    """The memory of link prediction; of other tasks without what only they have."""
+    table, weights = table_bytes(experiment, sizes), 4 * parameters
+    read = BYTES_PER_FACT * sizes.num_facts
+    trained = BYTES_PER_PARAMETER * parameters
+    if experiment.training.validate_every or experiment.training.stages:
+        trained += 2 * weights  # a copy of the best ones so far, and one that is being written
+    vectors = 4 * sizes.num_nodes * experiment.encoder.dim * experiment.encoder.has_pieces
+    held = PROGRAM_BYTES + table + read + graph_bytes(experiment, sizes)
+    return Memory(
+        int(PROGRAM_BYTES + read + TOKENIZER_ROOM * table),
+        int(held + trained + epoch_bytes(experiment, sizes) + step_bytes(experiment, sizes)),
+        int(held + trained + vectors + scores_bytes(experiment, sizes)),
+    )
+
+
+def table_bytes(experiment: Experiment, sizes: Sizes) -> int:
+    """The bytes of the tokens of all nodes."""
+    return sizes.num_nodes * row_bytes(tokenizer_settings_of(experiment))
+
+
+def row_bytes(settings: TokenizerSettings) -> int:
+    """The bytes of a row of the token table: anchors, distances, relations."""
+    return 6 * settings.anchors_per_node + 4 * settings.relations_per_node
+
+
+def graph_bytes(experiment: Experiment, sizes: Sizes) -> int:
+    """The bytes of the edge index that graph layers and path scorers use."""
+    if not (experiment.graph.layers or any(map(is_on, experiment.scorers))):
+        return 0
+    return EDGE_INDEX_BYTES * 2 * sizes.num_facts
+
+
+def epoch_bytes(experiment: Experiment, sizes: Sizes) -> int:
+    """The bytes of the batches of an epoch, with sample weights if there are any."""
+    training, sampled, num_edges = experiment.training, experiment.sampled, 2 * sizes.num_facts
+    if training.is_one_vs_all:
+        return BYTES_PER_QUERY_EDGE * num_edges
+    weights = 4 * sampled.subsampling * num_edges
+    if sampled.steps_per_epoch:
+        drawn = 8 * sampled.steps_per_epoch * training.batch_size
+        return BYTES_PER_EDGE * num_edges + drawn + weights
+    return BYTES_PER_FACT_EDGE * num_edges + weights
+
+
+def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
+    """The bytes of activations of a step: vectors of its nodes, scores, gradients of both."""
+    encoder, num_nodes = experiment.encoder, nodes_in_step(experiment, sizes)
+    numbers = score_numbers(experiment, sizes, num_nodes) + path_numbers(experiment, sizes)
+    numbers += LAYER_COPIES * experiment.graph.layers * sizes.num_nodes * encoder.dim
+    if not encoder.has_pieces:
+        return int(4 * (2 * num_nodes * encoder.dim + numbers))
+    settings = experiment.tokenizer
+    num_pieces = settings.anchors_per_node + settings.relations_per_node
+    if encoder.kind == "gated-sum":
+        num_products, width = settings.anchors_in(sizes.num_nodes) * 5, encoder.dim
+    else:
+        num_products = settings.anchors_in(sizes.num_nodes) * settings.anchors_per_node
+        num_products += 2 * sizes.num_relations * settings.relations_per_node
+        width = encoder.hidden_dim
+    by_products = 2 * num_products * width + 6 * num_nodes * num_pieces
+    by_pieces = 2 * num_nodes * num_pieces * encoder.dim
+    hidden = 3 * num_nodes * (encoder.hidden_dim + encoder.dim)
+    normed = 2 * num_nodes * encoder.dim * experiment.decoder.node_norm
+    return int(4 * (min(by_products, by_pieces) + hidden + normed + numbers))
+
+
+def score_numbers(experiment: Experiment, sizes: Sizes, num_nodes: int) -> float:
+    """How many numbers the scores of vectors take, gradients included."""
+    training, sampled = experiment.training, experiment.sampled
+    copies = SCORE_COPIES.get(training.loss, OTHER_SCORE_COPIES)
+    copies += MIXED_PRECISION_COPIES * (training.precision == "bfloat16")
+    if training.is_one_vs_all:
+        return copies * training.batch_size * sizes.num_nodes
+    if training.loss == SAMPLED_SOFTMAX:
+        return copies * training.batch_size * (training.batch_size + sampled.num_negatives)
+    if sampled.shared_negatives:
+        return copies * training.batch_size * sampled.num_negatives
+    return copies / 2 * num_nodes * experiment.encoder.dim  # both ends, before they are summed
+
+
+def path_numbers(experiment: Experiment, sizes: Sizes) -> float:
+    """How many numbers path scorers take in a step."""
+    training, propagation = experiment.training, experiment.propagation
+    queries = min(training.batch_size, experiment.one_vs_all.path_queries or training.batch_size)
+    numbers = 0.0
+    if experiment.walks.steps:
+        numbers += WALK_COPIES * queries * sizes.num_nodes
+    if propagation.layers:
+        states = queries * sizes.num_nodes * propagation.dim
+        numbers += PROPAGATION_COPIES * propagation.layers * states
+    return numbers
+
+
+def nodes_in_step(experiment: Experiment, sizes: Sizes) -> int:
+    """The number of nodes that a step encodes."""
+    training, sampled = experiment.training, experiment.sampled
+    if training.is_one_vs_all:
+        return sizes.num_nodes
+    facts, negatives = training.batch_size, sampled.num_negatives
+    is_shared = sampled.shared_negatives or training.loss == SAMPLED_SOFTMAX
+    wanted = 2 * facts + (negatives if is_shared else facts * negatives)
+    return min(wanted, sizes.num_nodes)
+
+
+def scores_bytes(experiment: Experiment, sizes: Sizes) -> int:
+    """The bytes of scores in evaluation, at most: those of all test facts, or the limit."""
+    wanted = 4 * OTHER_SCORE_COPIES * 2 * max(1, sizes.num_test_facts) * sizes.num_nodes
+    return min(experiment.evaluation.memory_budget, wanted)
