@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from nodepiece.inference.run import Prediction, Run, load, train
     from nodepiece.inference.transformer import NodeVectorizer
     from nodepiece.inference.update import Updated, keep_vectors, update_run
+    from nodepiece.serving.client import RemoteRun, connect
     from nodepiece.settings import Experiment, load_experiment
     from nodepiece.tokenizer.changing_graph import ChangingGraph
     from nodepiece.tokenizer.export import export_tokens
@@ -66,6 +67,7 @@ __all__ = [
     "Prediction",
     "ReadOptions",
     "ReadReport",
+    "RemoteRun",
     "Run",
     "TokenTable",
     "TokenizerSettings",
@@ -73,6 +75,7 @@ __all__ = [
     "Vocabulary",
     "calibrate_run",
     "classify_triples",
+    "connect",
     "describe_tokens",
     "export_tokens",
     "fit_vocabulary",
@@ -112,6 +115,7 @@ _HOMES = {
     "Prediction": "nodepiece.inference.run",
     "ReadOptions": "nodepiece.data.read",
     "ReadReport": "nodepiece.data.read",
+    "RemoteRun": "nodepiece.serving.client",
     "Run": "nodepiece.inference.run",
     "TokenTable": "nodepiece.tokenizer.tokens",
     "TokenizerSettings": "nodepiece.tokenizer.settings",
@@ -119,6 +123,7 @@ _HOMES = {
     "Vocabulary": "nodepiece.tokenizer.vocabulary",
     "calibrate_run": "nodepiece.inference.calibration",
     "classify_triples": "nodepiece.inference.classify_triples",
+    "connect": "nodepiece.serving.client",
     "describe_tokens": "nodepiece.tokenizer.statistics",
     "export_tokens": "nodepiece.tokenizer.export",
     "fit_vocabulary": "nodepiece.tokenizer.vocabulary",

@@ -17,7 +17,7 @@ from tests.serving.test_reading import RUN, got
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import update_run
-from nodepiece.inference.update_groups import Committed, GraphUpdate
+from nodepiece.inference.update_groups import Committed, GraphUpdate, commit_group
 from nodepiece.serving import writer as writers
 from nodepiece.serving.problems import Problem
 from nodepiece.serving.settings import Limits, ServeSettings
@@ -161,7 +161,7 @@ def test_every_answer_is_exact_for_the_version_that_it_states(writing: httpx.Cli
 def stuck_writer(run: LinkRun, capacity: int) -> Iterator[tuple[GraphWriter, threading.Event]]:
     """A writer whose commits wait for an event."""
     free = threading.Event()
-    commit = writers.commit_group
+    commit = commit_group
 
     def wait_and_commit(*arguments: Any) -> Any:
         assert free.wait(20)
@@ -221,7 +221,7 @@ def test_a_writer_that_stops_commits_what_it_accepted_and_nothing_later(own_run:
 
 def test_a_server_that_stops_answers_the_updates_that_it_accepted(own_run: LinkRun) -> None:
     settings = ServeSettings(writable=True)
-    commit = writers.commit_group
+    commit = commit_group
     begun = threading.Event()
 
     def slowly(*arguments: Any) -> Any:

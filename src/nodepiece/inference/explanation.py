@@ -143,6 +143,39 @@ class Explanation:
             ],
         }
 
+    @staticmethod
+    def from_json(content: dict[str, Any]) -> "Explanation":
+        """The explanation that `to_json` gave, such as that of a server."""
+        without_all = content["without_all"] or {"rank": None, "score": None}
+        pieces = content["pieces"]
+        return Explanation(
+            content["head"],
+            content["relation"],
+            content["tail"],
+            content["score"],
+            content["probability"],
+            content["rank"],
+            content["head_rank"],
+            content["known"],
+            tuple(
+                ExplainedPath(path["score"], tuple(tuple(step) for step in path["steps"]))
+                for path in content["paths"]
+            ),
+            content["paths_by"],
+            content["paths_total"],
+            tuple(SharedPiece(**each) for each in pieces["shared"]),
+            tuple(CarryingPiece(**each) for each in pieces["carrying"]),
+            tuple(
+                NecessaryFact(tuple(each["fact"]), each["rank_without"], each["score_without"])
+                for each in content["necessary"]
+            ),
+            without_all["rank"],
+            without_all["score"],
+            tuple(
+                SimilarFact(tuple(each["fact"]), each["similarity"]) for each in content["similar"]
+            ),
+        )
+
     def to_svg(self) -> str:
         """A drawing of the paths, as the text of an SVG file; readable on light and dark."""
         fact = (self.head, self.relation, self.tail)

@@ -57,9 +57,7 @@ def answer_together(
         starts.append(len(rows))
         results.append(found if isinstance(found, Unanswered) else None)
         rows += [] if isinstance(found, Unanswered) else found
-    if not rows:
-        return [each for each in results if each is not None]
-    first, second, role = np.array(rows, np.int64).T
+    first, second, role = np.array(rows, np.int64).reshape(-1, 3).T
     number = np.arange(len(rows), dtype=np.int64)
     settings = run.answer_settings(options.top, options.include_known, options.seen_candidates)
     table = answer(run.snapshot, QueryIds(number, first, second, role.astype(np.int8)), settings)

@@ -96,15 +96,17 @@ class Batcher:
         batch: Sequence[WaitingQueries],
         done: "asyncio.Future[list[Response | Unanswered]]",
     ) -> None:
-        error = asyncio.CancelledError() if done.cancelled() else done.exception()
-        found = [None] * len(batch) if error is not None else done.result()
-        for each, response in zip(batch, found, strict=True):
+        error: BaseException | None = (
+            asyncio.CancelledError() if done.cancelled() else done.exception()
+        )
+        if isinstance(error, asyncio.CancelledError):
+            error = Problem(503, "the server stops")
+        found = [] if error is not None else done.result()
+        for place, each in enumerate(batch):
             if each.response.done():
                 continue  # the client did not wait
-            if response is not None:
-                each.response.set_result(response)
-            elif isinstance(error, asyncio.CancelledError):
-                each.response.set_exception(Problem(503, "the server stops"))
+            if error is None:
+                each.response.set_result(found[place])
             else:
-                each.response.set_exception(error or RuntimeError("no answer"))
+                each.response.set_exception(error)
         self._start()

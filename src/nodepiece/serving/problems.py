@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -70,12 +71,26 @@ def problem_response(
 
 
 def to_bytes(content: object) -> bytes:
-    """JSON as UTF-8. A lone surrogate, which UTF-8 lacks, is escaped."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    """JSON as UTF-8. Lone surrogates, which UTF-8 lacks, are escaped, and NaN is null."""
+    try:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return to_bytes(without_nan(content))
     try:
         return text.encode()
     except UnicodeEncodeError:
         return json.dumps(content, separators=(",", ":")).encode()
+
+
+def without_nan(content: object) -> object:
+    """The content with None for numbers that JSON lacks: NaN and infinities."""
+    if isinstance(content, float):
+        return content if isfinite(content) else None
+    if isinstance(content, dict):
+        return {key: without_nan(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [without_nan(value) for value in content]
+    return content
 
 
 def problem_of(error: Exception) -> Problem:
