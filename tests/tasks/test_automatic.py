@@ -59,14 +59,25 @@ def ring(num_nodes: int, relation: str = "next") -> list[tuple[str, str, str]]:
     ]
 
 
-def test_a_small_graph_needs_no_timing() -> None:
-    def refuse(experiment: Experiment) -> float:
-        raise AssertionError("nothing to time")
-
+def test_a_small_graph_is_trained_with_walks_and_all_nodes() -> None:
     shape = GraphShape(2_000, 30_000, 40, 12_000, 0.1)
-    choice = choose("mine", "mine", shape, MACHINE, 10, time_step=refuse)
+    choice = choose_for(shape, step=1e6)
     assert choice.experiment.training.is_one_vs_all
     assert choice.experiment.walks.steps > 0
+
+
+def test_a_small_graph_takes_fewer_minutes_than_there_are() -> None:
+    shape = GraphShape(30, 100, 4, 60, 0.1)
+    choice = choose_for(shape, step=0.01)
+    assert choice.minutes < 0.1
+    assert "minutes are enough" in choice.reasons[-1]
+    assert choose_for(MEDIUM).minutes == 10
+
+
+def test_a_few_facts_end_in_seconds_whatever_the_minutes(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(20))
+    metrics = train_file(graph, tmp_path / "run", minutes=None)
+    assert metrics["minutes"] < 1
 
 
 def test_time_for_several_passes_decides_between_all_nodes_and_a_sample() -> None:
@@ -227,9 +238,9 @@ def test_a_megabyte_is_refused_before_anything_is_written(tmp_path: Path) -> Non
 
 def test_a_plan_says_what_would_be_chosen_for_several_budgets(tmp_path: Path) -> None:
     graph = write_graph(tmp_path / "ring.tsv", ring(150))
-    short, long = plan_choices(str(graph), MACHINE, [1, 10])
+    short, long = plan_choices(str(graph), MACHINE, [0.01, 0.1])
     assert long.steps > 5 * short.steps > 0
     assert "parameters" in short.sentences[-1]
-    assert json.loads(json.dumps(long.to_json()))["minutes"] == 10
+    assert json.loads(json.dumps(long.to_json()))["minutes"] == 0.1
     with pytest.raises(InputError, match="minutes must be a number above 0, got 0"):
         plan_choices(str(graph), MACHINE, [0])

@@ -33,6 +33,7 @@ TRAINING_SHARE = 0.8  # of the minutes; the rest is for tokens, validation and t
 FEW_FACTS = 200  # of which none are held out
 SMALL_GRAPH = 5_000  # nodes: always against all of them
 LARGE_GRAPH = 200_000  # nodes: never against all of them
+MAX_PASSES = 150  # over the facts, however many minutes there are
 MIN_PASSES = 3.0  # over the queries, in the time there is, to train against all nodes
 MIN_ANCHORS, MAX_ANCHORS, ANCHOR_SHARE = 20, 5_000, 0.25  # of the nodes
 FACTS_FOR_LAYERS = 50_000  # at most: the time of a graph layer grows with the facts
@@ -60,10 +61,11 @@ class GraphShape:
 
 @dataclass(frozen=True)
 class Choice:
-    """Settings, and why they were chosen, in sentences."""
+    """Settings, why they were chosen, in sentences, and the minutes that are enough for them."""
 
     experiment: Experiment
     reasons: tuple[str, ...]
+    minutes: float
 
 
 TimeStep = Callable[[Experiment], float]  # seconds of a step
@@ -122,7 +124,21 @@ def choose(
     chosen = one_vs_all if is_all else sampled
     chosen = chosen or one_vs_all or sampled
     assert chosen is not None  # both were refused above
-    return Choice(chosen, (*describe(chosen, shape, machine), reason))
+    reasons = (*describe(chosen, shape, machine), reason)
+    enough = minutes_for_passes(chosen, shape, MAX_PASSES, time_step(chosen))
+    if enough < minutes:
+        reasons += (f"{enough:.2g} minutes are enough: {MAX_PASSES} passes over the facts",)
+    return Choice(chosen, reasons, min(minutes, enough))
+
+
+def minutes_for_passes(
+    experiment: Experiment, shape: GraphShape, passes: float, step_seconds: float
+) -> float:
+    """The minutes in which so many passes over the facts are made, evaluation included."""
+    is_all = experiment.training.is_one_vs_all
+    num_items = shape.num_queries if is_all else 2 * shape.num_facts
+    num_steps = -(-num_items // experiment.training.batch_size)
+    return passes * num_steps * step_seconds / TRAINING_SHARE / 60
 
 
 def sizes_of_shape(shape: GraphShape) -> Sizes:

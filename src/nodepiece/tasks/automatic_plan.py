@@ -1,7 +1,7 @@
 """What the automatic choice would be for several numbers of minutes, and what it would need."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodepiece.data.open import open_dataset
@@ -89,11 +89,11 @@ def plan_choices(
         choice = choose(name, source, shape, machine, number, time_step=time_step, given=given)
         experiment = with_overrides(choice.experiment, overrides)
         seconds = time_step(experiment)
-        steps = int(TRAINING_SHARE * 60 * number / max(1e-9, seconds))
+        steps = int(TRAINING_SHARE * 60 * choice.minutes / max(1e-9, seconds))
         pass_steps = max(1, count_steps(experiment, sizes) // experiment.training.epochs)
         return PlannedChoice(
             number,
-            Choice(experiment, choice.reasons),
+            replace(choice, experiment=experiment),
             count_parameters(input_from_sizes(experiment, sizes)),
             memory_of(experiment, sizes),
             seconds,

@@ -62,8 +62,11 @@ def open_automatic(
     data: DataSource = None,
     overrides: Sequence[str] = (),
     log: Callable[[str], None] = lambda sentence: None,
-) -> LinkPrediction:
-    """The task on a graph with the settings that suit it; says in a few lines which, and why."""
+) -> tuple[LinkPrediction, float]:
+    """The task on a graph with the settings that suit it, and the minutes that are enough.
+
+    Logs in a few lines what was chosen, and why.
+    """
     name, given = automatic_name(source, data), overridden(overrides)
     if given.get("task", TASK) != TASK:
         raise InputError(
@@ -93,7 +96,7 @@ def open_automatic(
             "evaluated"
         )
         experiment = with_overrides(without_validation(choice.experiment), overrides)
-    return LinkPrediction(experiment, split)
+    return LinkPrediction(experiment, split), choice.minutes
 
 
 def step_timer(shape: GraphShape, machine: Machine) -> TimeStep:

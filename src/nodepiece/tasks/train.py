@@ -26,6 +26,8 @@ from nodepiece.tasks.task import Task
 from nodepiece.training.distribution import Processes, process_group
 from nodepiece.training.loop import Callback
 
+MIN_MINUTES = 0.05  # for a graph that needs less
+
 
 def train_experiment(
     experiment: str | Path | Experiment | None,
@@ -78,7 +80,7 @@ def train_experiment(
             raise InputError("minutes are for one process; give training.epochs to several")
         task: Task[Any]
         if settings is None:
-            task = open_automatic(
+            task, enough = open_automatic(
                 str(experiment or ""),
                 machine_of(chosen, memory),
                 minutes or DEFAULT_MINUTES,
@@ -86,6 +88,9 @@ def train_experiment(
                 overrides=overrides,
                 log=log,
             )
+            if budget is not None and enough < budget.minutes:
+                elapsed = (perf_counter() - started) / 60
+                budget = Budget(min(budget.minutes, elapsed + max(enough, MIN_MINUTES)), started)
         else:
             timed = settings if budget is None else with_validation_for(settings)
             task = task_record(settings).task.open(timed, data)
