@@ -1,12 +1,16 @@
 """The benchmark of equal minutes: PyKEEN's scores reach our ranking unchanged."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.budget import parse_options
+from benchmarks.budget_all import GRIDS, Job, finals, run_all, searches, settings_as_options
 from benchmarks.budget_pykeen import LOOPS, MODELS, PykeenSettings, all_tails, train_pykeen
 from benchmarks.budget_results import Run, collect, summary
+from benchmarks.budget_run import pykeen_settings
 from benchmarks.planted_graphs import GraphSizes, planted_split
 
 from nodepiece.data.dataset import Dataset
@@ -98,3 +102,50 @@ def test_collecting_runs_writes_a_table_and_a_figure(tmp_path: Path) -> None:
 
     assert (tmp_path / "budget.svg").read_text().startswith("<?xml")
     assert json.loads((tmp_path / "budget.json").read_text())["datasets"]["wn18rr"]["minutes"] == 10
+
+
+def test_every_contender_is_searched_but_for_those_that_do_not_fit() -> None:
+    names = [job.name for job in searches(["wn18rr", "planted-2.5m"])]
+    assert len(names) == len(set(names))
+    assert sum("wn18rr" in name for name in names) == sum(len(grid) for grid in GRIDS.values())
+    assert not any("2.5m" in name and "-lcwa" in name for name in names)
+
+
+def test_the_best_settings_of_the_best_contenders_get_all_the_minutes() -> None:
+    def found(contender: str, rate: float, mrr: float) -> Run:
+        _, model, loop = contender.split("-")
+        settings = PykeenSettings(model, loop, learning_rate=rate, decay=rate > 1)
+        parts = {"contender": contender, "settings": asdict(settings), "valid": {"mrr": mrr}}
+        return {"dataset": "wn18rr"} | parts
+
+    runs = [
+        found("pykeen-transe-slcwa", 1, 0.3),
+        found("pykeen-transe-slcwa", 2, 0.4),
+        found("pykeen-rotate-slcwa", 3, 0.1),
+        found("pykeen-complex-lcwa", 4, 0.2),
+    ]
+
+    ours, *theirs = finals(["wn18rr"], runs, 10, finalists=2)
+
+    assert ours.name == "nodepiece-wn18rr" and "--lr" not in ours.options
+    assert [job.name for job in theirs] == [
+        "final-wn18rr-transe-slcwa",
+        "final-wn18rr-complex-lcwa",
+    ]
+    assert theirs[0].options[-1] == "--decay" and "--lr 2" in " ".join(theirs[0].options)
+
+
+def test_options_give_the_settings_of_a_search_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = PykeenSettings("transe", "slcwa", 7, 0.5, 3, 2, "nssa", 4.0, 2, True, 0.25)
+    words = ["x", "run", "--dataset", "d", "--contender", "pykeen-transe-slcwa", "-o", "f"]
+    monkeypatch.setattr("sys.argv", [*words, *settings_as_options(asdict(settings))])
+    assert pykeen_settings(parse_options()) == settings
+
+
+def test_runs_with_a_file_are_not_repeated_and_failures_are_named(tmp_path: Path) -> None:
+    (tmp_path / "done.json").write_text('{"test": {"mrr": 1}}')
+    (tmp_path / "searched.json").write_text('{"test": null}')
+    (tmp_path / "stopped.json").write_text('{"test": null}')  # before its test facts were ranked
+    jobs = [Job("done", ()), Job("searched", ("--no-test",)), Job("stopped", ()), Job("new", ())]
+    assert run_all(jobs, tmp_path, lanes=2) == ["stopped", "new"]
+    assert "required: --dataset" in (tmp_path / "new.log").read_text()
