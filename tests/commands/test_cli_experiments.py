@@ -12,12 +12,13 @@ from nodepiece.settings import load_experiment
 
 
 def test_the_list_is_short_and_by_purpose(nodepiece: Nodepiece) -> None:
-    ran = nodepiece("experiments")
+    ran = nodepiece("experiments", "--all")
 
     lines = ran.out.splitlines()
     assert ran.status == 0
-    assert len(lines) < 50
+    assert len(lines) < 55
     assert [line.split(":")[0] for line in lines[:-2] if not line.startswith(" ")] == [
+        "own",
         "paper",
         "best",
         "baselines",
@@ -26,6 +27,16 @@ def test_the_list_is_short_and_by_purpose(nodepiece: Nodepiece) -> None:
     assert "  fb15k-237-paper, fb15k-237-relations-paper" in lines
     assert "  wd50k-{5,10,100}-paper" in lines
     assert "NAME-no-relations, NAME-no-distances, NAME-relations-only" in ran.out
+
+
+def test_baselines_and_ablations_are_only_counted_without_all(nodepiece: Nodepiece) -> None:
+    ran = nodepiece("experiments")
+
+    assert len(ran.out.splitlines()) < 32
+    assert "own-small: up to some 5,000 nodes" in ran.out
+    assert "wn18rr-best" in ran.out
+    assert "fb15k-237-shallow" not in ran.out
+    assert ", with --all" in ran.out
 
 
 def test_train_lists_the_same(nodepiece: Nodepiece) -> None:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from nodepiece.recipes import Recipe
 
 ACTIONS = ("list", "show")
+ON_REQUEST = ("baselines", "ablations")  # purposes that are only counted without --all
+SIZES = ("own-small", "own-medium", "own-large")
+AllOption = Annotated[
+    bool, typer.Option("--all", help="In the list, baselines and ablations by name too.")
+]
 
 
 def experiments(
@@ -28,6 +33,7 @@ def experiments(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")] = False,
+    everything: AllOption = False,
 ) -> None:
     """List the experiments that come with nodepiece, or show one with all its settings.
 
@@ -40,7 +46,7 @@ def experiments(
     elif names or as_json:
         list_described(names or [], as_json)
     else:
-        print_groups()
+        print_groups(everything=everything)
 
 
 def show(names: list[str], as_json: bool) -> None:
@@ -101,19 +107,29 @@ def list_described(parts: list[str], as_json: bool) -> None:
     out.print(table)
 
 
-def print_groups() -> None:
-    """Print the names by purpose, with one line for each dataset."""
+def print_groups(*, everything: bool) -> None:
+    """Print the names by purpose, with one line for each dataset; of some purposes on request."""
     from nodepiece.recipes import PURPOSES, ablation_matrix, recipes
 
     written = [recipe for recipe in recipes().values() if not recipe.is_in_matrix]
     for purpose, about in PURPOSES.items():
+        found = [recipe for recipe in recipes().values() if recipe.purpose == purpose]
+        if purpose in ON_REQUEST and not everything:
+            log(f"{purpose}: {about}: {len(found)}, with --all")
+            continue
         log(f"{purpose}: {about}")
+        if purpose == "own":
+            for recipe in sorted(found, key=lambda each: SIZES.index(each.name)):
+                sentence = recipe.description.partition(":")[0].removeprefix("For a graph of your ")
+                print_indented(f"{recipe.name}: {sentence.removeprefix('own with ')}")
+            continue
         for line in lines_of([recipe.name for recipe in written if recipe.purpose == purpose]):
             print_indented(line)
-    matrix = ablation_matrix()
-    variants = ", ".join(f"NAME-{variant}" for variant in matrix["variants"])
-    print_indented(f"and {variants} for each of:")
-    print_indented(", ".join(shortened(sorted(matrix["bases"], key=natural_order))), by=4)
+    if everything:
+        matrix = ablation_matrix()
+        variants = ", ".join(f"NAME-{variant}" for variant in matrix["variants"])
+        print_indented(f"and {variants} for each of:")
+        print_indented(", ".join(shortened(sorted(matrix["bases"], key=natural_order))), by=4)
     log("-v{1,2} stands for -v1 and -v2. Descriptions: nodepiece experiments list wn18rr")
     log("All settings of one: nodepiece experiments show NAME. Train it: nodepiece train NAME")
 

@@ -9,7 +9,7 @@ import typer
 
 from nodepiece.commands.console import err, interrupts, log
 from nodepiece.commands.epochs import EpochProgress
-from nodepiece.commands.experiments import print_groups
+from nodepiece.commands.experiments import AllOption, print_groups
 from nodepiece.commands.graphs import (
     ColumnsOption,
     DataOption,
@@ -89,6 +89,7 @@ def train(
     list_all: Annotated[
         bool, typer.Option("--list", help="List the experiments, as `nodepiece experiments` does.")
     ] = False,
+    everything: AllOption = False,
     delimiter: DelimiterOption = None,
     header: HeaderOption = None,
     columns: ColumnsOption = None,
@@ -116,7 +117,7 @@ def train(
     from nodepiece.training.memory import keep_freed_memory
 
     if list_all:
-        print_groups()
+        print_groups(everything=everything)
         return
     if experiment is None:
         raise InputError(
