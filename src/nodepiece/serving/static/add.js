@@ -8,7 +8,7 @@ import { exampleFacts } from "./example.js";
 import { factText } from "./facts.js";
 import { assumedNode } from "./assumed.js";
 import { isCancelled, problem } from "./problem.js";
-import { factsOf, go, link } from "./route.js";
+import { factsOf, go, link, setAssumed } from "./route.js";
 
 const NEW = "My new node";
 
@@ -105,7 +105,7 @@ export function addView({ main, api, run }) {
     const commit = h("button", { type: "button", class: "strong", on: { click: store } }, "Commit to the graph");
     const remove = (i) => h(
       "button",
-      { type: "button", class: "quiet", on: { click: () => keep(facts.toSpliced(i, 1)) } },
+      { type: "button", class: "quiet", on: { click: () => keep(facts.filter((_, k) => k !== i)) } },
       "Remove",
     );
     show(
@@ -169,12 +169,14 @@ export function addView({ main, api, run }) {
     const { signal } = request;
     current.name = params.get("name") || NEW;
     name.value = params.get("name") ?? "";
+    setAssumed(current.name);
     facts = factsOf(params);
     if (facts.length > 0) showFacts();
     else show(list, start());
     content.setAttribute("aria-busy", "true");
     try {
-      await assumedNode(content, api, { name: current.name, facts, ask: params.get("ask") }, signal);
+      const assumed = { name: current.name, facts, ask: params.get("ask"), why: params.getAll("why") };
+      await assumedNode(content, api, assumed, signal);
     } catch (error) {
       if (isCancelled(error)) return;
       show(content, problem(error, null, () => update(params)));
@@ -192,5 +194,11 @@ export function addView({ main, api, run }) {
     );
   }
 
-  return { update, close: () => request.abort() };
+  return {
+    update,
+    close: () => {
+      request.abort();
+      setAssumed(null);
+    },
+  };
 }

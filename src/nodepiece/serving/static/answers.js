@@ -36,10 +36,12 @@ const knownMark = () => h("span", { class: "known" }, "✓ known");
 /**
  * Answers, best first.
  * @param {object[]} answers
- * @param {(name: string) => string} [linkOf] where an answer leads
- * @param {() => void} [onChoose]
+ * @param {object} [options]
+ * @param {(name: string) => string} [options.linkOf] where an answer leads
+ * @param {() => void} [options.onChoose]
+ * @param {string} [options.current] the answer that is explained
  */
-export function answerItems(answers, linkOf, onChoose) {
+export function answerItems(answers, { linkOf, onChoose, current } = {}) {
   const shown = measure(answers);
   const item = (answer) => {
     const { share, text } = shown(answer);
@@ -49,7 +51,11 @@ export function answerItems(answers, linkOf, onChoose) {
       bar(share),
       answer.known && knownMark(),
     ];
-    const attributes = { class: "answer", "data-name": answer.name };
+    const attributes = {
+      class: "answer",
+      "data-name": answer.name,
+      "aria-current": answer.name === current && "true",
+    };
     return linkOf
       ? h("a", { ...attributes, href: linkOf(answer.name), on: { click: onChoose } }, content)
       : h("div", attributes, content);
@@ -60,9 +66,9 @@ export function answerItems(answers, linkOf, onChoose) {
 /**
  * A query and its answers.
  * @param {{query: object, answers: object[]}} result
- * @param {{linkOf?: (name: string) => string, onChoose?: () => void, more?: () => void}} options
+ * @param {object} options those of `answerItems`, and `more`, which fetches more answers
  */
-export function answerList({ query, answers }, { linkOf, onChoose, more }) {
+export function answerList({ query, answers }, { more, ...options }) {
   if (answers.length === 0) {
     return h("p", { class: "hint" }, "No answer is left: the graph has all of them.");
   }
@@ -71,7 +77,7 @@ export function answerList({ query, answers }, { linkOf, onChoose, more }) {
     "div",
     {},
     h("h2", { class: "asked" }, queryText(query)),
-    answerItems(answers, linkOf, onChoose),
+    answerItems(answers, options),
     !isCalibrated &&
       h("p", { class: "hint" }, "Scores, higher is better. `nodepiece calibrate` turns them into probabilities."),
     more && answers.length >= 10 && h("button", { type: "button", on: { click: more } }, "More answers"),

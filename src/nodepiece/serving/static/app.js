@@ -33,14 +33,14 @@ async function render() {
     setRun(runs.length > 1 ? record.name : null);
     const api = openRun(record.name);
     open = { name, run: record.name, ...VIEWS[name]({ main, api, run: record }) };
-    showFrame(record, name);
+    showFrame(record, name, api);
   }
   document.title = `${TITLES[name]} · ${record.name} · nodepiece`;
   await open.update(params);
   if (mine === renders) main.dataset.state = "ready";
 }
 
-function showFrame(record, name) {
+function showFrame(record, name, api) {
   for (const each of document.querySelectorAll("#views a")) {
     each.setAttribute("href", link(each.dataset.view));
     each.hidden = !viewsOf(record).includes(each.dataset.view);
@@ -53,13 +53,19 @@ function showFrame(record, name) {
     runs.map((run) => h("option", { selected: run.name === record.name }, run.name)),
   );
   show(document.getElementById("runs"), runs.length > 1 ? choice : "");
-  show(
-    document.getElementById("about"),
-    h("span", {}, `Run ${record.name}: ${count(record.num_nodes, "node")}, `),
-    h("span", {}, `${count(record.num_relations, "relation")}, `),
-    h("span", {}, record.writable ? "writable. " : "read-only. "),
-    h("a", { href: "openapi.json" }, "HTTP interface"),
-  );
+  const about = h("span", {}, `Run ${record.name}: ${count(record.num_nodes, "node")}. `);
+  show(document.getElementById("about"), about, h("a", { href: "openapi.json" }, "HTTP interface"));
+  describe(about, api).catch(() => {}); // the line stays as it is
+}
+
+/** Fills in what the run is made of. */
+async function describe(place, api) {
+  const { name, num_nodes, num_relations, writable, model, graph, metrics } = await api.about();
+  const mrr = typeof metrics?.mrr === "number" ? `, test MRR ${metrics.mrr.toFixed(3)}` : "";
+  place.textContent =
+    `Run ${name}: ${count(graph.facts, "fact")}, ${count(num_nodes, "node")}, ` +
+    `${count(num_relations, "relation")}; ${count(model.anchors, "anchor")}, ` +
+    `${count(model.parameters, "parameter")}${mrr}; ${writable ? "writable" : "read-only"}. `;
 }
 
 async function start() {

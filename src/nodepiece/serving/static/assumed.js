@@ -3,30 +3,43 @@
 import { answerList } from "./answers.js";
 import { combobox, findRelations } from "./combobox.js";
 import { announce, count, h, shorten, show } from "./dom.js";
+import { explanation } from "./explanation.js";
 import { drawPieces } from "./rings.js";
-import { go } from "./route.js";
+import { go, link } from "./route.js";
+
+let clicked = false; // an answer was chosen, so its explanation gets the focus
 
 const MOST = 16; // relations that are asked for
 const SHOWN = 4; // those with the likeliest answers are shown
 
 /**
  * Shows the pieces and the likeliest facts of a node.
- * @param {{name: string, facts: string[][], ask: string|null}} assumed
+ * @param {object} assumed
+ * @param {string} assumed.name
+ * @param {string[][]} assumed.facts
+ * @param {string|null} assumed.ask a relation to predict first
+ * @param {string[]} assumed.why a relation and a predicted tail to explain
  */
-export async function assumedNode(place, api, { name, facts, ask }, signal) {
+export async function assumedNode(place, api, { name, facts, ask, why }, signal) {
   if (facts.length === 0 && !(await isKnown(api, name, signal))) {
     show(place); // a new node without facts has no pieces yet
     return;
   }
   const node = await api.node(name, facts, signal);
   const predictions = h("section", { "aria-label": "Predictions", "aria-busy": "true" });
+  const reasons = h("section", { class: "reasons", "aria-label": "Explanation" });
   const pieces = node.pieces.anchors.length + node.pieces.relations.length;
   show(
     place,
     h(
       "div",
       { class: "columns" },
-      h("section", { "aria-label": "Pieces" }, h("h2", {}, "Pieces"), drawPieces(name, node.pieces)),
+      h(
+        "div",
+        {},
+        h("section", { "aria-label": "Pieces" }, h("h2", {}, "Pieces"), drawPieces(name, node.pieces)),
+        reasons,
+      ),
       predictions,
     ),
   );
@@ -38,14 +51,25 @@ export async function assumedNode(place, api, { name, facts, ask }, signal) {
     find: findRelations(api),
     choose: (relation) => relation && go("add", { name, fact: facts.flat(), ask: relation }),
   });
+  const at = { name, fact: facts.flat(), ask };
+  const list = (result) =>
+    answerList(result, {
+      linkOf: (answer) => link("add", { ...at, why: [result.query.relation, answer] }),
+      onChoose: () => (clicked = true),
+      current: result.query.relation === why[0] ? why[1] : null,
+    });
   show(
     predictions,
     h("h2", {}, "Predictions"),
-    h("div", { class: "predictions" }, results.map((result) => answerList(result, {}))),
+    h("div", { class: "predictions" }, results.map(list)),
     other.element,
   );
   predictions.removeAttribute("aria-busy");
-  announce(`${shorten(name)} has ${count(pieces, "piece")}; predictions are there.`);
+  const [relation, tail] = why;
+  const focus = clicked;
+  clicked = false;
+  if (tail) await explanation(reasons, api, { head: name, relation, tail }, { signal, focus, assume: facts });
+  else announce(`${shorten(name)} has ${count(pieces, "piece")}; predictions are there.`);
 }
 
 async function isKnown(api, name, signal) {

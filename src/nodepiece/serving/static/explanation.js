@@ -10,9 +10,12 @@ import { isCancelled, problem } from "./problem.js";
  * Fetches the explanation of a fact and shows it.
  * @param {HTMLElement} place
  * @param {{head: string, relation: string, tail: string}} fact
- * @param {{signal: AbortSignal, focus: boolean}} options `focus`: its heading gets the focus
+ * @param {object} options
+ * @param {AbortSignal} options.signal
+ * @param {boolean} options.focus whether the heading gets the focus
+ * @param {string[][]} [options.assume] facts that are assumed
  */
-export async function explanation(place, api, fact, { signal, focus }) {
+export async function explanation(place, api, fact, { signal, focus, assume = [] }) {
   const title = h(
     "h2",
     { tabindex: "-1" },
@@ -26,12 +29,12 @@ export async function explanation(place, api, fact, { signal, focus }) {
     if (place.getBoundingClientRect().top > window.innerHeight * 0.7) place.scrollIntoView();
   }
   try {
-    const reasons = await api.explain(fact, signal);
+    const reasons = await api.explain({ ...fact, assume }, signal);
     show(body, sections(reasons));
     if (focus) announce("The explanation is there.");
   } catch (error) {
     if (isCancelled(error)) return;
-    show(body, problem(error, null, () => explanation(place, api, fact, { signal, focus })));
+    show(body, problem(error, null, () => explanation(place, api, fact, { signal, focus, assume })));
   }
   body.removeAttribute("aria-busy");
 }

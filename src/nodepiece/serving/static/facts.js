@@ -1,13 +1,13 @@
 /** Facts and names as text and links. */
 
 import { h, shorten } from "./dom.js";
-import { link } from "./route.js";
+import { nodeAddress } from "./route.js";
 
 export const INVERSE = "inverse of ";
 
 /** A link to a node. */
 export const nodeLink = (name) =>
-  h("a", { class: "node-name", href: link("node", { name }) }, shorten(name));
+  h("a", { class: "node-name", href: nodeAddress(name) }, shorten(name));
 
 /** A fact as a sentence; the names of its nodes are links. */
 export const factText = ([head, relation, tail]) =>

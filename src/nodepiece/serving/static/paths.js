@@ -2,7 +2,7 @@
 
 import { h, newId, shorten, svg } from "./dom.js";
 import { arrow } from "./rings.js";
-import { link } from "./route.js";
+import { nodeAddress } from "./route.js";
 import { fitText, fitted, textWidth } from "./text.js";
 
 const LANE = 64; // pixels between lanes
@@ -25,7 +25,7 @@ const arrowAt = (id, isForward) => ({ [isForward ? "marker-end" : "marker-start"
 const nodeAnchor = (kind, name, ...content) =>
   svg(
     "a",
-    { class: `stop ${kind}`, href: link("node", { name }), "aria-label": shorten(name) },
+    { class: `stop ${kind}`, href: nodeAddress(name), "aria-label": shorten(name) },
     svg("title", {}, shorten(name, 200)),
     content,
   );

@@ -22,14 +22,22 @@ export function link(view, params = {}) {
     if (value === null || value === undefined || value === "") continue;
     for (const each of [value].flat()) query.append(name, each);
   }
-  return `#/${view}${query.size ? `?${query}` : ""}`;
+  return `#/${view}${String(query) ? `?${query}` : ""}`;
 }
 
-/** Goes to a view; `replace` leaves no entry in the history. */
+/** A node with assumed facts, which has no page of its own: its links stay where they are. */
+let assumed = null;
+export const setAssumed = (name) => {
+  assumed = name;
+};
+
+/** The address of the page of a node. */
+export const nodeAddress = (name) => (name === assumed ? location.hash : link("node", { name }));
+
+/** Goes to a view, or shows it again; `replace` leaves no entry in the history. */
 export function go(view, params, { replace = false } = {}) {
   const target = link(view, params);
-  if (target === location.hash) return;
-  if (replace) {
+  if (replace || target === location.hash) {
     history.replaceState(null, "", target);
     window.dispatchEvent(new HashChangeEvent("hashchange"));
   } else {

@@ -1,0 +1,70 @@
+"""Chromium with the page of a server: countries, and some names that pages find hard to show."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from tests.serving.live_server import served
+from tests.serving.page.visit import DESKTOP, HARD_NAMES, Visit, visit_of
+
+import nodepiece
+from nodepiece.serving.settings import ServeSettings
+
+ARGUMENTS = (
+    "--no-sandbox",  # containers run tests as root
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SMALL = ("training.epochs=4", "training.validate_every=4", "encoder.dim=32", "graph.layers=1")
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a writable server of two runs; only the first is calibrated."""
+    folder = tmp_path_factory.mktemp("page")
+    plain = nodepiece.train("countries", folder / "plain", overrides=SMALL, device="cpu")
+    hard = [(name, "borders", "Libya") for name in HARD_NAMES]
+    nodepiece.update_run(plain, add=hard)
+    run = nodepiece.load(shutil.copytree(folder / "plain", folder / "countries"))
+    nodepiece.calibrate_run(run)
+    with served(run, plain, settings=ServeSettings(writable=True)) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no Chromium here: apt install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def desktop(chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser at a desk, which most tests share: it caches the files of the page."""
+    with chromium.new_context(viewport=DESKTOP, color_scheme="light") as context:
+        yield context
+
+
+@pytest.fixture
+def visit(
+    chromium: Browser, desktop: BrowserContext, address: str, request: pytest.FixtureRequest
+) -> Iterator[Visit]:
+    """A page for a test, which fails if anything in it complains.
+
+    Its parameter: options of a browser of its own, such as another size.
+    """
+    options = getattr(request, "param", None)
+    context = desktop if options is None else chromium.new_context(**options)
+    visit = visit_of(context, address)
+    yield visit
+    visit.page.close()
+    if context is not desktop:
+        context.close()
+    assert visit.unexpected() == []
