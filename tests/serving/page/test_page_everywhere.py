@@ -13,6 +13,7 @@ PLACES: tuple[str, ...] = (
     "node",
     "node?name=Libya",
     ATLANTIS,
+    "map",
 )
 
 
@@ -89,7 +90,7 @@ def test_an_accessibility_check_finds_nothing_serious(visit: Visit) -> None:
 
 @pytest.mark.parametrize("visit", [{"color_scheme": "dark"}], indirect=True)
 def test_nor_does_it_in_dark(visit: Visit) -> None:
-    for place in ("", "node?name=Libya", ATLANTIS):
+    for place in ("", "node?name=Libya", ATLANTIS, "map"):
         assert serious(visit.open(place)) == [], place
 
 

@@ -26,13 +26,17 @@ export function mapView({ main, api }) {
   let marked = -1;
   const readout = h("p", { class: "readout" });
 
+  const number = () =>
+    (points.all > points.names.length ? `${points.names.length.toLocaleString("en")} of ` : "") +
+    count(points.all, "node");
+
   /** The line below the map: the point that is pointed at, or chosen. */
   function describe(at) {
     const group = at >= 0 ? points.groupOf(at) : "";
     show(
       readout,
       at < 0
-        ? `${count(points.names.length, "node")}. Nodes with similar vectors are close to each other.`
+        ? `${number()}. Nodes with similar vectors are close to each other.`
         : [nodeLink(points.names[at]), group && h("span", { class: "soft" }, ` · ${shorten(group)}`)],
     );
   }
@@ -47,7 +51,7 @@ export function mapView({ main, api }) {
     const keys = "Arrow keys move, + and − zoom, 0 shows all, Enter opens the node nearest to the middle.";
     show(place, map.element, readout, legend.element, h("p", { class: "hint", id: "map-keys" }, keys));
     document.addEventListener("theme", () => (legend.draw(), map.redraw()), { signal: stop.signal });
-    announce(`The map shows ${count(points.names.length, "node")}.`);
+    announce(`The map shows ${number()}.`);
   }
 
   const wait = (text) => show(place, h("p", { class: "hint waiting" }, text));

@@ -149,7 +149,7 @@ export function mapCanvas(points, on) {
     if (at >= 0 && view.width > 1) {
       const [x, y] = [points.x[at] * view.zoom - view.x, points.y[at] * view.zoom - view.y];
       const isSeen = x > 20 && y > 20 && x < view.width - 80 && y < view.height - 20;
-      const zoom = Math.max(view.zoom, 3 * view.fit);
+      const zoom = Math.max(view.zoom, 2.2 * view.fit);
       if (!isSeen || zoom > view.zoom) centreOn(view, points.x[at], points.y[at], zoom);
     }
     moved();

@@ -10,8 +10,10 @@ const MARGIN = 0.35; // of the width: how far the layer reaches beyond what is s
 const PART = 500; // points drawn before the clock is read
 const NAMES = 70; // at most
 
+const FULL = 2 * Math.PI;
+
 const PATHS = {
-  circle: (c, r) => c.arc(0, 0, r, 0, 7),
+  circle: (c, r) => c.arc(0, 0, r, 0, FULL),
   square: (c, r) => c.rect(-r * 0.9, -r * 0.9, r * 1.8, r * 1.8),
   triangle: (c, r) => polygon(c, [[0, -1.2], [1.1, 0.8], [-1.1, 0.8]], r),
   diamond: (c, r) => polygon(c, [[0, -1.3], [1.1, 0], [0, 1.3], [-1.1, 0]], r),
@@ -21,10 +23,12 @@ const PATHS = {
   },
   down: (c, r) => polygon(c, [[0, 1.2], [1.1, -0.8], [-1.1, -0.8]], r),
   ring: (c, r) => {
-    c.arc(0, 0, r * 1.1, 0, 7);
-    c.arc(0, 0, r * 0.5, 0, 7, true);
+    c.arc(0, 0, r * 1.1, 0, FULL);
+    c.moveTo(r * 0.5, 0);
+    c.arc(0, 0, r * 0.5, 0, FULL, true);
   },
-  dot: (c, r) => c.arc(0, 0, r * 0.7, 0, 7),
+  bar: (c, r) => c.rect(-r * 0.45, -r * 1.3, r * 0.9, r * 2.6),
+  dot: (c, r) => c.arc(0, 0, r * 0.7, 0, FULL),
 };
 
 function polygon(context, corners, r) {

@@ -11,7 +11,7 @@ export function mapLegend(points, single) {
   function press(kind) {
     chosen = chosen === kind ? null : kind;
     draw();
-    element.children[kind].focus();
+    element.querySelectorAll("button")[kind].focus();
     single(chosen);
   }
 
@@ -27,7 +27,8 @@ export function mapLegend(points, single) {
     );
   }
 
-  const draw = () => show(element, points.groups.length > 1 ? points.groups.map(button) : "");
+  const title = h("span", { class: "hint" }, "By the relation of most of their facts:");
+  const draw = () => show(element, points.groups.length > 1 ? [title, points.groups.map(button)] : "");
   draw();
   return { element, draw };
 }

@@ -2,11 +2,12 @@
 
 // Okabe and Ito's colours, told apart with any colour vision; in light and in dark.
 export const COLOURS = {
-  light: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a06a00", "#3d9bd0", "#6a51a3", "#6b7280"],
-  dark: ["#56b4e9", "#e8814a", "#2fc79a", "#e39ac4", "#e6b84c", "#9ad4f5", "#b3a2e6", "#9aa3b0"],
+  light: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a06a00", "#3d9bd0", "#6a51a3", "#20242c", "#7d8694"],
+  dark: ["#56b4e9", "#e8814a", "#2fc79a", "#e39ac4", "#e6b84c", "#9ad4f5", "#b3a2e6", "#f4f4f4", "#8b94a3"],
 };
-export const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "down", "ring", "dot"];
+export const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "down", "ring", "bar", "dot"];
 export const OTHER = COLOURS.light.length - 1; // the last colour and shape: all smaller groups
+const REST = "other"; // how the server calls them
 
 /**
  * @typedef {object} Points
@@ -18,18 +19,18 @@ export const OTHER = COLOURS.light.length - 1; // the last colour and shape: all
  */
 
 /** Points from the answer of the server. @returns {Points} */
-export function pointsOf({ names, x, y, groups = [] }) {
+export function pointsOf({ names, x, y, groups = [], num_nodes_in_run: all = names.length }) {
   const [left, top] = [least(x), least(y)];
   const [width, height] = [greatest(x) - left, greatest(y) - top];
   const span = Math.max(width, height) || 1;
   const scaled = (values, low) => Float32Array.from(values, (value) => (value - low) / span);
   const sizes = new Map();
   for (const group of groups) sizes.set(group, (sizes.get(group) ?? 0) + 1);
-  const ordered = [...sizes].sort((a, b) => b[1] - a[1]);
+  const ordered = [...sizes].filter(([name]) => name !== REST).sort((a, b) => b[1] - a[1]);
   const kindOf = new Map(ordered.map(([group], i) => [group, Math.min(i, OTHER)]));
-  const shown = ordered.slice(0, OTHER).map(([name, size], kind) => ({ name: String(name), kind, size }));
-  const rest = ordered.slice(OTHER).reduce((sum, [, size]) => sum + size, 0);
-  if (rest > 0) shown.push({ name: "other", kind: OTHER, size: rest });
+  const shown = ordered.slice(0, OTHER).map(([name, size], kind) => ({ name, kind, size }));
+  const rest = groups.length - shown.reduce((sum, { size }) => sum + size, 0);
+  if (rest > 0) shown.push({ name: REST, kind: OTHER, size: rest });
   return {
     names,
     x: scaled(x, left),
@@ -38,7 +39,8 @@ export function pointsOf({ names, x, y, groups = [] }) {
     width: width / span,
     height: height / span,
     groups: shown,
-    groupOf: (i) => (groups.length ? String(groups[i]) : ""),
+    groupOf: (i) => groups[i] ?? "",
+    all,
   };
 }
 

@@ -15,7 +15,7 @@ function sizesFor(width) {
     widest: width - centre - labels,
     first: isNarrow ? 56 : 118,
     step: isNarrow ? 30 : 62,
-    fan: isNarrow ? 34 : 88,
+    fan: isNarrow ? 44 : 88,
     row: isNarrow ? 27 : 31,
     size: isNarrow ? 12 : 13,
   };
