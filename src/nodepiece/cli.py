@@ -28,6 +28,7 @@ from nodepiece.commands.embed import embed
 from nodepiece.commands.evaluate import evaluate
 from nodepiece.commands.experiments import experiments
 from nodepiece.commands.export import export
+from nodepiece.commands.figures import figures
 from nodepiece.commands.inspect import inspect
 from nodepiece.commands.label import label
 from nodepiece.commands.map import map as draw_map
@@ -38,6 +39,7 @@ from nodepiece.commands.score import score
 from nodepiece.commands.serve import serve
 from nodepiece.commands.similar import similar
 from nodepiece.commands.split import split
+from nodepiece.commands.sweep import sweep
 from nodepiece.commands.tokenize import tokenize
 from nodepiece.commands.train import train
 from nodepiece.commands.update import update
@@ -83,9 +85,11 @@ def add_command(command: Callable[..., None], *, example: str) -> None:
 add_command(demo, example="nodepiece demo")
 add_command(tokenize, example="nodepiece tokenize graph.tsv -o vocabulary --anchors 1000")
 add_command(inspect, example="nodepiece inspect vocabulary --plot distances.png")
+add_command(figures, example="nodepiece figures fb15k-237 -o figures")
 add_command(export, example="nodepiece export vocabulary tokens.parquet")
 add_command(plan, example="nodepiece plan wikikg2-paper")
 add_command(train, example="nodepiece train countries -o run --set training.epochs=5")
+add_command(sweep, example="nodepiece sweep fb15k-237-paper -o sweep --jobs 4")
 add_command(evaluate, example="nodepiece evaluate run --per-relation")
 add_command(predict, example='nodepiece predict run --head Kenya --relation "has language"')
 add_command(score, example="nodepiece score run triples.tsv -o scores.parquet")
