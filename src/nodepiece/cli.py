@@ -27,6 +27,7 @@ from nodepiece.commands.discover import discover
 from nodepiece.commands.embed import embed
 from nodepiece.commands.evaluate import evaluate
 from nodepiece.commands.experiments import experiments
+from nodepiece.commands.explain import explain as explain_fact
 from nodepiece.commands.export import export
 from nodepiece.commands.figures import figures
 from nodepiece.commands.inspect import inspect
@@ -75,11 +76,11 @@ def nodepiece(
     """The tokenizer for knowledge graphs: every node as a few anchors, distances and relations."""
 
 
-def add_command(command: Callable[..., None], *, example: str) -> None:
+def add_command(command: Callable[..., None], *, example: str, name: str | None = None) -> None:
     """Register a command; its help is its docstring, rewrapped to the width of the terminal."""
     paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    app.command(help=text, epilog=f"Example: {example}")(command)
+    app.command(name, help=text, epilog=f"Example: {example}")(command)
 
 
 add_command(demo, example="nodepiece demo")
@@ -97,6 +98,11 @@ add_command(discover, example="nodepiece discover run --top 1000 -o missing.parq
 add_command(calibrate, example="nodepiece calibrate run --negatives false.tsv")
 add_command(classify_triples, example="nodepiece classify-triples run --plot reliability.png")
 add_command(similar, example="nodepiece similar run --node Kenya")
+add_command(
+    explain_fact,
+    name="explain",
+    example="nodepiece explain run --head Kenya --relation near --tail Uganda --svg paths.svg",
+)
 add_command(draw_map, example="nodepiece map run -o map.html")
 add_command(report, example="nodepiece report runs/* -o report")
 add_command(convert, example="nodepiece convert graph.tsv -o folder --held-out 1000")
