@@ -2,15 +2,16 @@
 
 As in Kelpie (Rossi et al., 2022): over test facts whose tail the model ranks first, the necessary
 facts that `run.explain` names are removed, at most 4 of each answer and those of all answers at
-once, and beside that as many random facts of the same two nodes. Ranks of these answers are then
-measured in the model as it is (tokens and vectors computed again) and after training again without
-the facts, with the same settings and seed. Known answers of the whole dataset are left out of the
-ranks throughout, removed facts included.
+once, and beside that as many random facts of the same two nodes. Of an answer that does not fall
+without the facts named, none is necessary and none is removed, in either case. Ranks of these
+answers are then measured in the model as it is (tokens and vectors computed again) and after
+training again without the facts, with the same settings and seed. Known answers of the whole
+dataset are left out of the ranks throughout, removed facts included.
 
     python -m benchmarks.explanations FOLDER --experiment codex-s-best --device cuda
 
-runs all stages, and a stage that is done is not repeated. Each can be run by itself, also on another
-machine, given FOLDER: the runs are needed by their own stages alone, the rest is JSON.
+runs all stages, and a stage that is done is not repeated. Each can be run by itself, also on
+another machine, given FOLDER: the runs are needed by their own stages alone, the rest is JSON.
 
     ... --stage train --variant base          trains on the whole graph: FOLDER/base
     ... --stage choose                        explains right answers: FOLDER/chosen.json
@@ -31,6 +32,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import torch
 
@@ -62,6 +64,7 @@ def main() -> None:
     parser.add_argument("--facts", type=int, default=4, help="at most, of an answer")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2, help="of explanations")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     variants = options.variant or ["base", "explained", "random"]
@@ -118,6 +121,8 @@ def removed_facts(chosen: dict[str, Any], variant: str) -> list[NamedFact]:
 
 def choose(options: argparse.Namespace) -> dict[str, Any]:
     """Right answers with their necessary facts and as many random ones; ranks as the model is."""
+    torch.set_num_threads(options.threads)
+    numba.set_num_threads(min(options.threads, numba.config.NUMBA_NUM_THREADS))
     run, rng = load_links(options.folder / "base"), np.random.default_rng(options.seed)
     snapshot = run.snapshot
     with torch.no_grad():
@@ -132,7 +137,8 @@ def choose(options: argparse.Namespace) -> dict[str, Any]:
                 head=asked[0], relation=asked[1], tail=asked[2], facts=options.facts
             )
             seconds.append(time.perf_counter() - start)
-        explained = [each.fact for each in found.necessary]
+        falls = found.rank_without_all is not None and found.rank_without_all > found.rank
+        explained = [each.fact for each in found.necessary] if falls else []
         answers.append(
             {
                 "fact": asked,
@@ -216,6 +222,7 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
         "experiment": options.experiment,
         "dataset": settings.dataset,
         "answers": len(answers),
+        "answers with necessary facts": sum(number > 0 for number in numbers),
         "facts": {"mean": float(np.mean(numbers)), "removed": {
             variant: len(removed_facts(chosen, variant)) for variant in ("explained", "random")
         }},

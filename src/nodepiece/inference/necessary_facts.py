@@ -1,13 +1,19 @@
 """The few facts without which an answer would fall, found without training.
 
-Candidates are the facts of head and tail, first those whose other node is near the other end, as in
-Kelpie (Rossi et al., 2022). Each is taken out of the graph: tokens and vectors of the change are
-computed again, path scorers do not see its edges, and the answer is ranked again. A cheap estimate
-chooses which are taken out exactly; facts are then combined until the answer falls.
+Candidates are facts of head and tail: those that rules of the graph support the answer with
+(`rule_evidence.py`), those that paths follow, and those whose other node is near the other end, as
+in Kelpie (Rossi et al., 2022). Each is taken out of the graph: tokens and vectors of the change are
+computed again, path scorers do not follow its edges, and the answer is ranked again.
+
+A model may depend on a fact that is no evidence, for example because it makes an anchor near: when
+it is trained again without the fact, it makes up for it. So what the answer loses is multiplied by
+the support of rules, and losses by vectors count up to ENOUGH only. A cheap estimate chooses which
+facts are taken out exactly, and facts are combined until the answer falls.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -17,11 +23,17 @@ from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.inference.answer_rank import Outcome, RankedAnswer
 from nodepiece.inference.explained import Explainable, named_fact
 from nodepiece.inference.explanation import NecessaryFact
+from nodepiece.inference.rule_evidence import rule_support
 
-NUM_NEAR = 32  # candidates by closeness
+NUM_BY_RULES = 40  # candidates by the support of rules
+NUM_NEAR = 12  # candidates by closeness
 NUM_BY_PATHS = 32  # candidates by what paths lose without them
-NUM_LATER = 12  # candidates for a second fact and later ones
+NUM_LATER = 16  # candidates for a second fact and later ones
 NUM_EXACT = 3  # combinations that are tried exactly, where estimates are uncertain
+LEAST_SUPPORT = 1e-3  # of a fact that no rule is grounded in
+ENOUGH = 0.02  # of the log of the answer's softmax that a fact takes away, by vectors alone
+ENOUGH_BY_PATHS = 3.0  # the same with path scorers, which follow edges and not pieces
+FALLEN = 2  # ranks that an answer falls before no more facts are taken out
 FAR = 4  # hops: as far as any node farther away
 
 
@@ -43,23 +55,61 @@ class Necessity:
     estimates: Estimates | None  # None: removals are all exact
 
     def find(self, most: int) -> tuple[tuple[NecessaryFact, ...], Outcome | None]:
-        """At most so many facts, most necessary first, and the answer without all of them."""
+        """At most so many facts, most necessary first, and the answer without all of them.
+
+        If no such facts make the answer fall, they are those that lower it most.
+        """
         pool = self.candidates()
         chosen: list[int] = []
-        after: Outcome | None = None
-        while len(chosen) < most and len(pool):
-            estimated = self.estimate([[*chosen, fact] for fact in pool.tolist()])
-            pool = pool[np.argsort(estimated, kind="stable")]
+        after = self.before
+        while len(chosen) < most and len(pool) and after.rank < self.before.rank + FALLEN:
+            gain = self.gains(self.estimate(chosen, pool, after), pool)
+            order = np.argsort(-gain, kind="stable")
+            pool = pool[order[gain[order] > 0]]
             number = 1 if self.is_certain else NUM_EXACT if chosen else 2 * NUM_EXACT
             tried = [(self.outcome([*chosen, fact]), fact) for fact in pool[:number].tolist()]
-            best, fact = min(tried, key=lambda pair: pair[0].log_share)
-            if best.log_share >= (after or self.before).log_share:
+            if not tried:
+                break
+            lost = np.array([after.log_share - outcome.log_share for outcome, _ in tried])
+            best, fact = tried[int(self.gains(lost, pool[: len(tried)]).argmax())]
+            if best.log_share >= after.log_share:
                 break
             chosen, after = [*chosen, fact], best
-            if after.rank > self.before.rank:
-                break
             pool = pool[pool != fact][:NUM_LATER]
+        if not chosen:
+            return (), None
         return tuple(self.necessary(fact, chosen, after) for fact in chosen), after
+
+    def gains(self, lost: FloatArray, facts: LongArray) -> FloatArray:
+        """How much each fact is a reason: what the answer loses without it, times its support."""
+        enough = ENOUGH if self.path_losses is None else ENOUGH_BY_PATHS
+        return lost.clip(0, enough) * self.support[facts]
+
+    @cached_property
+    def support(self) -> FloatArray:
+        """(num_facts,) how strongly rules of the graph support the answer with each fact.
+
+        A node with many facts depends less on each: confidences are divided by the root of their
+        number.
+        """
+        answer, adjacency = self.answer, self.snapshot.adjacency
+        found = rule_support(adjacency, answer.head, answer.relation, answer.tail)
+        result = np.full(self.snapshot.dataset.train.num_triples, LEAST_SUPPORT)
+        for node, confidences in ((answer.head, found.of_head), (answer.tail, found.of_tail)):
+            facts = self.facts_of_edges(node)
+            shares = confidences / max(1, len(confidences)) ** 0.5
+            np.maximum.at(result, facts, shares + LEAST_SUPPORT)
+        return result
+
+    def facts_of_edges(self, node: int) -> LongArray:
+        """The positions of the facts that the edges of a node are, in the order of its edges.
+
+        An adjacency has the edges of a node in the order of the facts; a fact from a node to itself
+        is two edges.
+        """
+        heads, _, tails = self.snapshot.dataset.train.triples.T
+        mine = np.flatnonzero((heads == node) | (tails == node))
+        return np.repeat(mine, 1 + (heads[mine] == tails[mine]))
 
     @property
     def is_certain(self) -> bool:
@@ -70,20 +120,22 @@ class Necessity:
         triples = self.snapshot.dataset.train.triples
         return self.answer.outcome(self.snapshot.without(triples[facts]))
 
-    def necessary(self, fact: int, chosen: list[int], after: Outcome | None) -> NecessaryFact:
-        alone = after if after is not None and chosen == [fact] else self.outcome([fact])
+    def necessary(self, fact: int, chosen: list[int], after: Outcome) -> NecessaryFact:
+        alone = after if chosen == [fact] else self.outcome([fact])
         named = named_fact(self.snapshot.dataset.names, self.snapshot.dataset.train.triples[fact])
         return NecessaryFact(named, alone.rank, alone.score)
 
-    def estimate(self, sets: list[list[int]]) -> FloatArray:
-        """How the answer fares without each of some sets of facts: lower is worse."""
+    def estimate(self, chosen: list[int], pool: LongArray, after: Outcome) -> FloatArray:
+        """What the answer loses, estimated, with each fact of a pool taken out beside others."""
+        if self.estimates is None:
+            return np.ones(len(pool)) if self.path_losses is None else self.path_losses[pool]
+        sets = [[*chosen, fact] for fact in pool.tolist()]
         lost = np.zeros(len(sets))
         if self.path_losses is not None:
             lost = np.array([self.path_losses[facts].sum() for facts in sets])
-        if self.estimates is None:
-            return -lost
         triples = self.snapshot.dataset.train.triples
-        return self.estimates.log_shares([triples[facts] for facts in sets], lost)
+        found = self.estimates.log_shares([triples[facts] for facts in sets], lost)
+        return after.log_share - found
 
     def candidates(self) -> LongArray:
         """The positions of facts that may be necessary, likely ones first."""
@@ -95,14 +147,14 @@ class Necessity:
         ends = [head, tail] if answer.relation < graph.num_relations else [tail, head]
         itself = (triples == [ends[0], direct, ends[1]]).all(axis=1)
         facts = np.flatnonzero((of_head | of_tail) & ~itself)
-        order = facts[np.argsort(self.distances(facts), kind="stable")]
-        if self.path_losses is None:
-            return order[: NUM_NEAR + NUM_BY_PATHS]
-        lost = self.path_losses[facts]
-        by_paths = facts[np.argsort(-lost, kind="stable")][: int((lost > 0).sum())]
-        every = np.concatenate([by_paths[:NUM_BY_PATHS], order[:NUM_NEAR]])
-        first = np.unique(every, return_index=True)[1]
-        return every[np.sort(first)]
+        near = facts[np.argsort(self.distances(facts), kind="stable")]
+        by_rules = facts[np.argsort(-self.support[facts], kind="stable")]
+        every = [by_rules[:NUM_BY_RULES], near[:NUM_NEAR]]
+        if self.path_losses is not None:
+            lost = self.path_losses[facts]
+            by_paths = facts[np.argsort(-lost, kind="stable")][: int((lost > 0).sum())]
+            every.append(by_paths[:NUM_BY_PATHS])
+        return np.unique(np.concatenate(every))
 
     def distances(self, facts: LongArray) -> FloatArray:
         """How far the other node of each fact is from the other end; rare nodes first in a tie."""

@@ -104,7 +104,7 @@ def _by_paths(edges, fact, num_direct, marks, of_head, of_tail):  # type: ignore
         while at < len(sorted_other) and sorted_other[at] == middle:
             back = order[at]
             at += 1
-            if middle == head or middle == tail:
+            if middle in (head, tail):
                 continue
             second = (relations[offsets[tail] + back] + num_direct) % num_relations
             if known[first, second] < 0.0:
