@@ -122,7 +122,7 @@ def removed_facts(chosen: dict[str, Any], variant: str) -> list[NamedFact]:
 def choose(options: argparse.Namespace) -> dict[str, Any]:
     """Right answers with their necessary facts and as many random ones; ranks as the model is."""
     torch.set_num_threads(options.threads)
-    numba.set_num_threads(min(options.threads, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(options.threads, numba.get_num_threads()))
     run, rng = load_links(options.folder / "base"), np.random.default_rng(options.seed)
     snapshot = run.snapshot
     with torch.no_grad():

@@ -30,7 +30,7 @@ NUM_NEAR = 12  # candidates by closeness
 NUM_BY_PATHS = 32  # candidates by what paths lose without them
 NUM_LATER = 16  # candidates for a second fact and later ones
 NUM_EXACT = 3  # combinations that are tried exactly, where estimates are uncertain
-LEAST_SUPPORT = 1e-3  # of a fact that no rule is grounded in
+MIN_SUPPORT = 1e-3  # of a fact that no rule is grounded in
 ENOUGH = 0.02  # of the log of the answer's softmax that a fact takes away, by vectors alone
 ENOUGH_BY_PATHS = 3.0  # the same with path scorers, which follow edges and not pieces
 FALLEN = 2  # ranks that an answer falls before no more facts are taken out
@@ -94,11 +94,11 @@ class Necessity:
         """
         answer, adjacency = self.answer, self.snapshot.adjacency
         found = rule_support(adjacency, answer.head, answer.relation, answer.tail)
-        result = np.full(self.snapshot.dataset.train.num_triples, LEAST_SUPPORT)
+        result = np.full(self.snapshot.dataset.train.num_triples, MIN_SUPPORT)
         for node, confidences in ((answer.head, found.of_head), (answer.tail, found.of_tail)):
             facts = self.facts_of_edges(node)
             shares = confidences / max(1, len(confidences)) ** 0.5
-            np.maximum.at(result, facts, shares + LEAST_SUPPORT)
+            np.maximum.at(result, facts, shares + MIN_SUPPORT)
         return result
 
     def facts_of_edges(self, node: int) -> LongArray:
