@@ -20,7 +20,7 @@ from nodepiece.inference.graph_updates import last_number
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
 from nodepiece.inference.update import updatable
-from nodepiece.serving.answers import PredictOptions, State, current_state
+from nodepiece.serving.answers import PredictOptions, State, current_state, predict
 from nodepiece.serving.batch_answers import AskedTogether, Unanswered, answer_together
 from nodepiece.serving.batching import Batcher
 from nodepiece.serving.follower import Follower
@@ -64,7 +64,7 @@ class ServedRun:
         if isinstance(state.run, FactRun):
             candidates = state.run.snapshot.candidates
             _ = candidates.known_tails, candidates.has_loops, candidates.num_facts
-        state.run.embed(names_of(state.run).nodes[:1].to_pylist())
+        self._warm_up(state)
         _ = self.search, self.ids
         if not isinstance(self.run, LinkRun):
             return
@@ -76,6 +76,18 @@ class ServedRun:
                 capacity=self.settings.limits.queue,
                 on_commit=self.metrics.count_commit,
             )
+
+    def _warm_up(self, state: State) -> None:
+        """Load what the first query and the first update use: compiled code, vectors, the graph."""
+        graph, names = graph_of(state.run), names_of(state.run)
+        state.run.embed(names.nodes[:1].to_pylist())
+        if not graph.num_triples or not isinstance(state.run, FactRun):
+            return
+        head, relation, tail = graph.triples[0].tolist()
+        fact = (names.node(head), names.relation(relation), names.node(tail))
+        predict(state, [(fact[0], fact[1], None)], PredictOptions())
+        if isinstance(self.run, LinkRun) and not why_not_writable(self.run):
+            self.run.with_facts([(fact[0] + " ", fact[1], fact[2])])
 
     def close(self) -> None:
         """Commit the updates that were accepted."""
