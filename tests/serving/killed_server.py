@@ -46,7 +46,12 @@ def server_process(
     lines: Queue[str] = Queue()
     assert process.stdout is not None
     output = process.stdout
-    reader = threading.Thread(target=lambda: [lines.put(line) for line in output], daemon=True)
+
+    def read() -> None:
+        for line in output:
+            lines.put(line)
+
+    reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
         yield process, address_in(process, lines)

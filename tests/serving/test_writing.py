@@ -244,7 +244,7 @@ def test_a_server_that_stops_answers_the_updates_that_it_accepted(own_run: LinkR
 def test_many_batches_are_compacted_while_updates_continue(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodepiece.inference.graph_updates.COMPACT_AFTER", 4)
+    monkeypatch.setattr("nodepiece.inference.graph_updates.COMPACT_AFTER", 2)
     run = load_links(shutil.copytree(trained, tmp_path / "couples"))
     with client_of(run, settings=ServeSettings(writable=True)) as client:
         for number in range(1, 16):

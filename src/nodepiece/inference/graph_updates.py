@@ -67,8 +67,13 @@ class StoredState:
 
     @property
     def needs_compaction(self) -> bool:
+        return len(self.batches) >= COMPACT_AFTER or self.has_many_rows
+
+    @property
+    def has_many_rows(self) -> bool:
+        """Whether the batches have changed a large share of the vectors."""
         num_rows = sum(len(batch.vectors.nodes) for batch in self.batches)
-        return len(self.batches) >= COMPACT_AFTER or num_rows * COMPACT_SHARE > len(self.vectors)
+        return num_rows * COMPACT_SHARE > len(self.vectors)
 
 
 def has_updates(run: Path) -> bool:

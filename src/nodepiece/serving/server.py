@@ -68,6 +68,7 @@ def configure(app: FastAPI, settings: ServeSettings) -> uvicorn.Config:
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket at an address; one that is in use, or not of this machine, is refused."""
+    bound: socket.socket | None = None
     try:
         family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # asyncio sends without delay where the protocol of a socket is given
@@ -75,6 +76,8 @@ def bind(host: str, port: int) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(place)
     except OSError as error:
+        if bound is not None:
+            bound.close()
         raise InputError(
             f"cannot serve at {host}:{port}: {error.strerror or error}; choose another --port or "
             "--host"

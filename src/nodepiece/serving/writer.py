@@ -14,6 +14,7 @@ from threading import Lock, Thread
 from time import monotonic, sleep
 
 from nodepiece.errors import InputError
+from nodepiece.inference import graph_updates
 from nodepiece.inference.graph_updates import UpdateUnderWay, last_number
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.update import use_base, write_compacted
@@ -28,6 +29,7 @@ from nodepiece.serving.problems import Problem
 log = logging.getLogger("nodepiece")
 
 IDLE_SECONDS = 0.1  # without updates, until those of other processes are read
+MANY = 5  # times as many batches as an update without a server compacts
 LOCK_SECONDS = 20.0  # to wait for a process that updates the same run
 
 
@@ -97,9 +99,15 @@ class GraphWriter:
         self._finish_compaction(wait=True)
 
     def _start_compaction(self) -> None:
-        """Write a new base in another thread, if there are many batches."""
+        """Write a new base in another thread, if there are many batches.
+
+        There may be some times as many as for a run that is opened for each update.
+        """
         updates = self.run.updates
-        if self._compaction is None and updates is not None and updates.state.needs_compaction:
+        if self._compaction is not None or updates is None:
+            return
+        num_batches, few = len(updates.state.batches), graph_updates.COMPACT_AFTER
+        if num_batches >= few and (num_batches >= MANY * few or updates.state.has_many_rows):
             self._compaction = self._background.submit(write_compacted, self.run, self.run.snapshot)
 
     def _finish_compaction(self, *, wait: bool) -> None:
