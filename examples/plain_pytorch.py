@@ -27,12 +27,10 @@ class DistMult(nn.Module):
 
 
 def train(model: DistMult, facts: Tensor, num_nodes: int, generator: torch.Generator) -> float:
-    """Tell facts from facts with another tail; the mean loss of the last epoch."""
+    """Separate facts from facts with another tail; the loss of the last batch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
     for _ in range(EPOCHS):
-        losses = []
-        shuffled = facts[torch.randperm(len(facts), generator=generator)]
-        for batch in torch.split(shuffled, BATCH):
+        for batch in torch.split(facts[torch.randperm(len(facts), generator=generator)], BATCH):
             head, relation, tail = batch.T[:, :, None]  # (batch, 1) each
             others = torch.randint(num_nodes, (len(batch), NEGATIVES), generator=generator)
             scores = model(head, relation, torch.cat([tail, others], dim=1))
@@ -40,32 +38,24 @@ def train(model: DistMult, facts: Tensor, num_nodes: int, generator: torch.Gener
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-            losses.append(loss.item())
-    return sum(losses) / len(losses)
+    return float(loss.item())
 
 
 def main() -> dict[str, tuple[float, int]]:
     graph = nodepiece.load_countries().train
     facts, generator = torch.tensor(graph.triples).long(), torch.Generator().manual_seed(0)
-    torch.manual_seed(0)  # nn.Embedding draws from the global generator
-    lookup = nn.Embedding(graph.num_nodes, DIM)
-    nn.init.xavier_uniform_(lookup.weight)
-
     rng = np.random.default_rng(0)
     settings = nodepiece.TokenizerSettings(num_anchors=50, anchors_per_node=6, relations_per_node=4)
     table = nodepiece.tokenize(graph, nodepiece.fit_vocabulary(graph, settings, rng=rng), rng=rng)
-    pieces = nodepiece.EncoderSettings(dim=DIM, hidden_dim=DIM, dropout=0.0)
-
-    results = {}
-    for name, nodes in {
-        "nn.Embedding": lookup,
-        "NodePieceEmbedding": nodepiece.NodePieceEmbedding(table, pieces, generator=generator),
-    }.items():
-        model = DistMult(nodes, graph.num_relations)
-        loss = train(model, facts, graph.num_nodes, generator)
-        num_parameters = sum(parameter.numel() for parameter in nodes.parameters())
-        print(f"{name:20}loss {loss:.3f}, {num_parameters:,} parameters for nodes")
-        results[name] = loss, num_parameters
+    encoder = nodepiece.EncoderSettings(dim=DIM, hidden_dim=DIM, dropout=0.0)
+    torch.manual_seed(0)  # nn.Embedding draws from the global generator
+    lookup, results = nn.Embedding(graph.num_nodes, DIM), {}
+    nn.init.xavier_uniform_(lookup.weight)
+    for nodes in (lookup, nodepiece.NodePieceEmbedding(table, encoder, generator=generator)):
+        loss = train(DistMult(nodes, graph.num_relations), facts, graph.num_nodes, generator)
+        size = sum(parameter.numel() for parameter in nodes.parameters())
+        print(f"{type(nodes).__name__:20}loss {loss:.3f}, {size:,} parameters for nodes")
+        results[type(nodes).__name__] = loss, size
     return results
 
 

@@ -8,16 +8,15 @@ one its interactions, losses, training loops and evaluators work on pieces, dist
 
 import numpy as np
 import torch
-from pykeen.evaluation import RankBasedEvaluator
 from pykeen.models import ERModel
 from pykeen.nn import Embedding, Representation
-from pykeen.training import LCWATrainingLoop
+from pykeen.pipeline import pipeline
 from pykeen.triples import CoreTriplesFactory
 from torch import Tensor
 
 import nodepiece
 
-DIM, EPOCHS, BATCH, RATE = 32, 10, 256, 0.02
+DIM = 32
 
 
 class NodePieceRepresentation(Representation):
@@ -36,19 +35,10 @@ def main() -> float:
     graph, rng = dataset.train, np.random.default_rng(0)
     settings = nodepiece.TokenizerSettings(num_anchors=50, anchors_per_node=6, relations_per_node=4)
     table = nodepiece.tokenize(graph, nodepiece.fit_vocabulary(graph, settings, rng=rng), rng=rng)
-    nodes = nodepiece.NodePieceEmbedding(
-        table,
-        nodepiece.EncoderSettings(dim=DIM, hidden_dim=DIM, dropout=0.0),
-        generator=torch.Generator().manual_seed(0),
-    )
-
+    encoder = nodepiece.EncoderSettings(dim=DIM, hidden_dim=DIM, dropout=0.0)
+    nodes = nodepiece.NodePieceEmbedding(table, encoder, generator=torch.Generator().manual_seed(0))
     train, valid, test = (
-        CoreTriplesFactory(
-            torch.tensor(facts).long(),
-            num_entities=graph.num_nodes,
-            num_relations=graph.num_relations,
-            create_inverse_triples=facts is graph.triples,
-        )
+        CoreTriplesFactory(torch.tensor(facts).long(), graph.num_nodes, graph.num_relations)
         for facts in (graph.triples, dataset.valid, dataset.test)
     )
     model: ERModel[Tensor, Tensor, Tensor] = ERModel(
@@ -60,19 +50,19 @@ def main() -> float:
         loss="crossentropy",
         random_seed=0,
     )
-    loop = LCWATrainingLoop(
-        model=model, triples_factory=train, optimizer=torch.optim.Adam(model.parameters(), lr=RATE)
-    )
-    loop.train(train, num_epochs=EPOCHS, batch_size=BATCH, use_tqdm=False, pin_memory=False)
-    result = RankBasedEvaluator().evaluate(
-        model,
-        test.mapped_triples,
-        batch_size=128,
-        additional_filter_triples=[train.mapped_triples, valid.mapped_triples],
-        use_tqdm=False,
+    quiet = {"use_tqdm": False}
+    result = pipeline(
+        training=train,
+        validation=valid,
+        testing=test,
+        model=model,
+        training_loop="lcwa",
+        optimizer_kwargs={"lr": 0.02},
+        training_kwargs={"num_epochs": 10, "batch_size": 256, **quiet},
+        evaluation_kwargs={"batch_size": 128, **quiet},
     )
     mrr = result.get_metric("both.realistic.inverse_harmonic_mean_rank")
-    print(f"MRR of the test facts after {EPOCHS} epochs: {mrr:.3f}")
+    print(f"MRR of the test facts after 10 epochs: {mrr:.3f}")
     return mrr
 
 
