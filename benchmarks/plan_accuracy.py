@@ -1,0 +1,132 @@
+"""How near the estimates of `nodepiece plan` are to what is then measured.
+
+    python -m benchmarks.plan_accuracy -o results/plan-accuracy.json [--recipe countries]
+
+For each recipe one process plans, and another one trains for some steps by the runner, as
+`nodepiece train` does: the median time of a step, and the peak of memory. Recipes of other tasks,
+with walks, propagation and graph layers are among them. The file is written after every recipe, and
+those that it has are not measured again, so that the benchmark can be stopped and continued.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+RECIPES = (
+    "countries",
+    "own-small",
+    "own-medium",
+    "fb15k-237-paper",
+    "fb15k-237-rotate-small",
+    "fb15k-237-best",
+    "wn18rr-walks",
+    "codex-s-best",
+    "inductive-fb15k-237-v1-best",
+    "own18rr-paper",
+    "wn18rr-relations-paper",
+)
+STEPS = 12  # of the real run; the first ones are not counted
+UNCOUNTED = 4
+
+
+def planned(recipe: str) -> dict[str, Any]:
+    """The estimates: from sizes alone, and by a few steps."""
+    import numpy as np
+    import torch
+
+    from nodepiece.settings import load_experiment
+    from nodepiece.tasks.plan import input_from_task, plan
+    from nodepiece.tasks.registry import task_record
+    from nodepiece.tasks.timing import estimate_duration
+
+    experiment = load_experiment(recipe)
+    inputs = input_from_task(task_record(experiment).task.open(experiment, None))
+    duration = estimate_duration(inputs, torch.device("cpu"), rng=np.random.default_rng(0))
+    return {
+        "step": duration.step,
+        "memory": duration.peak,
+        "memory from sizes": plan(inputs).training,
+    }
+
+
+def measured(recipe: str) -> dict[str, Any]:
+    """A real run that is stopped after a few steps."""
+    from nodepiece.tasks.peak import peak_of_process
+    from nodepiece.tasks.train import train_experiment
+    from nodepiece.training.memory import keep_freed_memory
+
+    instants: list[float] = []
+
+    class Steps:
+        def on_step(self, epoch: int, done: int, total: int) -> None:
+            instants.append(perf_counter())
+
+        def on_epoch(self, record: dict[str, Any], progress: object) -> None:
+            instants.clear()  # the time between two epochs is not that of a step
+
+    keep_freed_memory()  # as the command does
+    seconds: list[float] = []
+
+    def should_stop() -> bool:
+        if len(instants) > 1:
+            seconds.append(instants[-1] - instants[-2])
+        return len(seconds) >= STEPS
+
+    with tempfile.TemporaryDirectory() as scratch:
+        train_experiment(
+            recipe,
+            Path(scratch) / "run",
+            overrides=["training.validate_every=0", "training.patience=0"],
+            device="cpu",
+            callbacks=(Steps(),),
+            should_stop=should_stop,
+        )
+    return {"step": median(seconds[UNCOUNTED:] or seconds), "memory": peak_of_process()}
+
+
+def compare(recipe: str) -> dict[str, Any]:
+    """Both, each in a process of its own, and their ratios: planned / measured."""
+    found = {}
+    for part in ("planned", "measured"):
+        command = [sys.executable, "-m", "benchmarks.plan_accuracy", part, recipe]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            raise RuntimeError(f"{' '.join(command)} failed:\n{ran.stderr}")
+        found[part] = json.loads(ran.stdout.splitlines()[-1])
+    ratios = {key: found["planned"][key] / found["measured"][key] for key in ("step", "memory")}
+    ratios["memory from sizes"] = (
+        found["planned"]["memory from sizes"] / found["measured"]["memory"]
+    )
+    return {**found, "ratios": {key: round(value, 3) for key, value in ratios.items()}}
+
+
+def main() -> None:
+    if sys.argv[1:2] in (["planned"], ["measured"]):
+        work = planned if sys.argv[1] == "planned" else measured
+        print(json.dumps(work(sys.argv[2])))
+        return
+    parser = argparse.ArgumentParser(description="Plans beside measurements.")
+    parser.add_argument("--recipe", action="append", help="instead of all")
+    parser.add_argument("-o", "--out", type=Path, default=Path("results/plan-accuracy.json"))
+    options = parser.parse_args()
+    from nodepiece.files import write_json
+
+    content: dict[str, Any] = {"command": "python -m benchmarks.plan_accuracy", "recipes": {}}
+    if options.out.is_file():
+        content = json.loads(options.out.read_text(encoding="utf-8"))
+    for recipe in options.recipe or RECIPES:
+        if recipe in content["recipes"]:
+            continue
+        content["recipes"][recipe] = compare(recipe)
+        print(recipe, json.dumps(content["recipes"][recipe]["ratios"]), flush=True)
+        write_json(options.out, content)
+
+
+if __name__ == "__main__":
+    main()
