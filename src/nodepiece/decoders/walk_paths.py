@@ -170,6 +170,8 @@ def k_best(
     """
     bounds = tuple(
         _best_ends(edges, weights, mix * abs(rate), ends[1])
+        if rate and mix.any()
+        else np.zeros((len(mix) + 1, len(edges[0]) - 1))
         for weights, mix, rate in zip(steps, mixes, rates, strict=True)
     )
     arrays = _search(edges, steps, mixes, rates, bounds, ends, (top, MAX_OPENED), is_simple)
@@ -281,11 +283,12 @@ def flows(terms: WalkTerms, head: int, tail: int) -> tuple[FloatArray, FloatArra
     A walk that follows an edge twice counts twice. So this is at least what the probability loses
     without the edge, while the other edges keep their transition probabilities.
     """
-    plain = np.ones_like(terms.preferences)
-    return (
-        _flow(terms.edges, terms.preferences, terms.mix, head, tail),
-        _flow(terms.edges, plain, terms.plain_mix, head, tail),
+    kinds = (terms.preferences, terms.mix), (np.ones_like(terms.preferences), terms.plain_mix)
+    liked, plain = (
+        _flow(terms.edges, weights, mix, head, tail) if mix.any() else np.zeros(len(terms.edges[2]))
+        for weights, mix in kinds
     )
+    return liked, plain
 
 
 @njit(cache=True)
