@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -23,6 +24,16 @@ from nodepiece.serving.write_routes import write_routes
 
 STATIC = Path(__file__).parent / "static"
 PAGE = "index.html"
+FRESH = {"Cache-Control": "no-cache"}  # a browser asks whether its copy is still the current one
+
+
+class PageFiles(StaticFiles):
+    """The files of the page. A browser never mixes those of two versions."""
+
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        response = super().file_response(*arguments, **options)
+        response.headers.update(FRESH)
+        return response
 
 
 def make_app(runs: Sequence[Run], settings: ServeSettings | None = None) -> FastAPI:
@@ -52,11 +63,11 @@ def make_app(runs: Sequence[Run], settings: ServeSettings | None = None) -> Fast
     app.include_router(read_routes(service))
     app.include_router(write_routes(service))
     app.include_router(system_routes(service))
-    app.mount("/static", StaticFiles(directory=STATIC), "static")
+    app.mount("/static", PageFiles(directory=STATIC), "static")
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return FileResponse(STATIC / PAGE, headers={"Cache-Control": "no-cache"})
+        return FileResponse(STATIC / PAGE, headers=FRESH)
 
     app.add_middleware(Guard, settings=chosen)
     if chosen.origins:

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
@@ -18,19 +19,24 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+GOLDEN = Path(__file__).parents[2] / "golden" / "runs-0.1"
 SMALL = ("training.epochs=4", "training.validate_every=4", "encoder.dim=32", "graph.layers=1")
 
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a writable server of two runs; only the first is calibrated."""
+    """The address of a writable server.
+
+    Its runs: `countries`, which is calibrated, `plain`, which is not, and `classes`.
+    """
     folder = tmp_path_factory.mktemp("page")
     plain = nodepiece.train("countries", folder / "plain", overrides=SMALL, device="cpu")
     hard = [(name, "borders", "Libya") for name in HARD_NAMES]
     nodepiece.update_run(plain, add=hard)
     run = nodepiece.load(shutil.copytree(folder / "plain", folder / "countries"))
     nodepiece.calibrate_run(run)
-    with served(run, plain, settings=ServeSettings(writable=True)) as found:
+    labelled = nodepiece.load(shutil.copytree(GOLDEN / "classes", folder / "classes"))
+    with served(run, plain, labelled, settings=ServeSettings(writable=True)) as found:
         yield found
 
 

@@ -42,6 +42,13 @@ def test_another_run_is_selected_and_stays_in_links(visit: Visit) -> None:
     assert "run=plain" in hash_of(page)
 
 
+def test_a_run_that_is_not_here_is_answered_with_those_that_are(visit: Visit) -> None:
+    page = visit.open("node?run=gone&name=Libya")
+    expect(page.get_by_role("alert")).to_contain_text("There is no run gone here.")
+    page.get_by_role("alert").get_by_role("link", name="plain").click()
+    expect(page.locator("#about")).to_contain_text("Run plain")
+
+
 def test_the_keyboard_reaches_an_answer_and_its_explanation(visit: Visit) -> None:
     page = visit.open("ask")
     page.keyboard.press("Tab")

@@ -56,3 +56,13 @@ def test_the_facts_of_a_node_are_listed_both_ways(visit: Visit) -> None:
     facts = page.locator("dl.facts")
     expect(facts).to_contain_text("has capital")
     expect(facts.get_by_role("link", name="Libya", exact=True)).to_be_visible()
+
+
+def test_a_run_that_classifies_nodes_shows_their_classes_and_asks_for_no_facts(
+    visit: Visit,
+) -> None:
+    page = visit.open("node?run=classes")
+    page.locator(".chip").first.click()
+    expect(page.locator(".classes .answer").first).to_contain_text("%")
+    expect(page.get_by_role("link", name="Ask", exact=True)).to_have_count(0)
+    assert page.locator("a.relation").count() == 0

@@ -1,6 +1,5 @@
 /** The view that adds facts about a node: assumed at first, then committed where that is allowed. */
 
-import { setToken } from "./api.js";
 import { combobox, findNodes, findRelations } from "./combobox.js";
 import { commitFacts } from "./commit.js";
 import { announce, count, h, shorten, show } from "./dom.js";
@@ -9,6 +8,7 @@ import { factText } from "./facts.js";
 import { assumedNode } from "./assumed.js";
 import { isCancelled, problem } from "./problem.js";
 import { factsOf, go, link, setAssumed } from "./route.js";
+import { tokenForm } from "./token.js";
 
 const NEW = "My new node";
 
@@ -134,8 +134,13 @@ export function addView({ main, api, run }) {
         ),
       );
     } catch (error) {
-      show(notice, problem(error, null, error.status === 401 ? null : store), error.status === 401 && tokenForm());
+      show(notice, problem(error, null, error.status === 401 ? null : store), error.status === 401 && tokenForm(storeAgain));
     }
+  }
+
+  function storeAgain() {
+    show(notice);
+    store();
   }
 
   async function takeBack(stored, undo) {
@@ -147,18 +152,6 @@ export function addView({ main, api, run }) {
     } catch (error) {
       show(notice, problem(error, null, () => takeBack(stored, undo)));
     }
-  }
-
-  /** Asks for the token of a writable server; it is kept until the page is closed. */
-  function tokenForm() {
-    const field = h("input", { type: "password", autocomplete: "off", "aria-label": "Token" });
-    const use = (event) => {
-      event.preventDefault();
-      setToken(field.value);
-      show(notice);
-      store();
-    };
-    return h("form", { class: "token", on: { submit: use } }, field, h("button", { type: "submit" }, "Use this token"));
   }
 
   const current = { name: NEW };
@@ -179,9 +172,16 @@ export function addView({ main, api, run }) {
       await assumedNode(content, api, assumed, signal);
     } catch (error) {
       if (isCancelled(error)) return;
-      show(content, problem(error, null, () => update(params)));
+      show(content, problem(error, replaced(error), () => update(params)));
     }
     content.removeAttribute("aria-busy");
+  }
+
+  /** The address with a suggested name in the place of the one that the message names. */
+  function replaced(error) {
+    const wrong = facts.flat().find((part) => error.message.includes(`'${part}'`));
+    const parts = (name) => facts.flat().map((part) => (part === wrong ? name : part));
+    return wrong === undefined ? null : (name) => link("add", { name: current.name, fact: parts(name) });
   }
 
   function start() {

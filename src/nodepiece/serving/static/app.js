@@ -1,9 +1,9 @@
 /** The frame of the page: the run, the views, and the address that selects them. */
 
 import { listRuns, openRun } from "./api.js";
-import { count, h, show } from "./dom.js";
+import { count, h, shorten, show } from "./dom.js";
 import { problem } from "./problem.js";
-import { current, go, link, setRun } from "./route.js";
+import { current, go, link, setRun, viewsOf } from "./route.js";
 import { addView } from "./add.js";
 import { askView } from "./ask.js";
 import { mapView } from "./map.js";
@@ -11,9 +11,6 @@ import { nodeView } from "./node.js";
 
 const VIEWS = { ask: askView, node: nodeView, add: addView, map: mapView };
 const TITLES = { ask: "Ask", node: "Node", add: "Add facts", map: "Map" };
-
-/** The views of a run, the first without an address; one that classifies nodes completes no facts. */
-const viewsOf = (run) => (run.task === "node-classification" ? ["node", "map"] : Object.keys(VIEWS));
 
 const main = document.getElementById("main");
 let runs = [];
@@ -25,7 +22,16 @@ async function render() {
   const mine = ++renders;
   main.dataset.state = "loading";
   const { view, params } = current();
-  const record = runs.find((run) => run.name === params.get("run")) ?? runs[0];
+  const wanted = params.get("run");
+  const record = wanted ? runs.find((run) => run.name === wanted) : runs[0];
+  if (!record) {
+    open?.close?.();
+    open = null;
+    const error = Object.assign(new Error(`There is no run ${wanted} here`), { suggestions: runs.map((run) => run.name) });
+    show(main, h("h1", {}, "Another run"), problem(error, (run) => link(view, { run })));
+    main.dataset.state = "ready";
+    return;
+  }
   const views = viewsOf(record);
   const name = views.includes(view) ? view : views[0];
   if (open?.name !== name || open.run !== record.name) {
@@ -35,7 +41,8 @@ async function render() {
     open = { name, run: record.name, ...VIEWS[name]({ main, api, run: record }) };
     showFrame(record, name, api);
   }
-  document.title = `${TITLES[name]} · ${record.name} · nodepiece`;
+  const subject = params.get("name") ?? params.get("head") ?? params.get("tail") ?? TITLES[name];
+  document.title = `${shorten(subject, 60)} · ${record.name} · nodepiece`;
   await open.update(params);
   if (mine === renders) main.dataset.state = "ready";
 }

@@ -82,7 +82,7 @@ export function mapView({ main, api }) {
     map.mark(marked);
     describe(marked);
     if (marked >= 0) announce(`${shorten(name)} is marked.`);
-    else if (name) show(readout, `${shorten(name)} is not on the map: it was added after the map was computed.`);
+    else if (name) show(readout, `${shorten(name)} is not on the map, which was computed once for ${number()}.`);
   }
 
   return {

@@ -6,7 +6,7 @@ import { announce, count, h, shorten, show } from "./dom.js";
 import { factTable, nodeLink } from "./facts.js";
 import { isCancelled, problem } from "./problem.js";
 import { drawPieces } from "./rings.js";
-import { go, link } from "./route.js";
+import { go, link, viewsOf } from "./route.js";
 
 export function nodeView({ main, api, run }) {
   const search = combobox({
@@ -29,7 +29,7 @@ export function nodeView({ main, api, run }) {
     try {
       if (name) {
         const node = await api.node(name, null, signal);
-        show(content, nodePage(node));
+        show(content, nodePage(node, viewsOf(run)));
         announce(`${shorten(name)}: ${count(node.num_facts, "fact")}.`);
         window.scrollTo({ top: 0 });
         content.removeAttribute("aria-busy");
@@ -78,7 +78,7 @@ export function nodeView({ main, api, run }) {
   return { update, close: () => request.abort() };
 }
 
-function nodePage(node) {
+function nodePage(node, views) {
   const { name, pieces, facts, num_facts: total } = node;
   const badge = (text) => h("span", { class: "badge" }, text);
   const pieceCount = pieces.anchors.length + pieces.relations.length;
@@ -92,7 +92,7 @@ function nodePage(node) {
       node.is_anchor && badge("is an anchor"),
       node.is_new && badge("added after training"),
       h("a", { href: link("map", { name }) }, "Show on the map"),
-      h("a", { href: link("add", { name }) }, "Add facts"),
+      views.includes("add") && h("a", { href: link("add", { name }) }, "Add facts"),
     ),
     h(
       "div",
@@ -103,9 +103,10 @@ function nodePage(node) {
         h(
           "p",
           { class: "hint" },
-          "What the model reads. Choose an anchor to go there, or a relation to ask for it.",
+          "What the model reads. Choose an anchor to go there",
+          views.includes("ask") ? ", or a relation to ask for it." : ".",
         ),
-        drawPieces(name, pieces),
+        drawPieces(name, pieces, views.includes("ask")),
       ),
       h(
         "div",

@@ -64,7 +64,7 @@ function drawAnchor({ name, distance }, ring, dy, size, middle) {
   };
 }
 
-function drawRelation(node, { name, inverse }, dy, reach, size, middle) {
+function drawRelation(node, { name, inverse }, dy, reach, size, middle, canAsk) {
   const right = size.centre - size.fan * Math.sqrt(Math.max(0.15, 1 - (dy / reach) ** 2));
   const y = middle + dy;
   const text = fitText(name, right - 20, size.size);
@@ -74,10 +74,10 @@ function drawRelation(node, { name, inverse }, dy, reach, size, middle) {
   const [from, to] = inverse ? [{ x: right, y }, near] : [near, { x: right, y }];
   const bend = (from.x + to.x) / 2;
   return svg(
-    "a",
+    canAsk ? "a" : "g",
     {
       class: inverse ? "relation inverse" : "relation",
-      href: link("ask", about),
+      href: canAsk && link("ask", about),
       "aria-label": `Relation ${shorten(inverse ? `inverse of ${name}` : name)}`,
     },
     svg("title", {}, shorten(inverse ? `arrives by ${name}` : `leaves by ${name}`, 200)),
@@ -99,7 +99,7 @@ export const arrow = (id, orient = "auto") =>
     svg("path", { d: "M0 .6 7.4 4 0 7.4Z" }),
   );
 
-function draw(name, { anchors, relations }, width) {
+function draw(name, { anchors, relations }, width, canAsk) {
   const size = sizesFor(width);
   const around = anchors.filter((anchor) => anchor.distance !== 0);
   around.sort((a, b) => (a.distance ?? 0) - (b.distance ?? 0));
@@ -123,7 +123,7 @@ function draw(name, { anchors, relations }, width) {
         svg("text", { class: "hops", x: size.centre - 10, y: half - y + 5 }, hopsText(distance)),
       ),
     drawn.map(({ line }) => line),
-    relations.map((relation, i) => drawRelation(name, relation, top(i), reach, size, half)),
+    relations.map((relation, i) => drawRelation(name, relation, top(i), reach, size, half, canAsk)),
     drawn.map(({ dot }) => dot),
     anchors.length > around.length && svg("circle", { class: "own", cx: size.centre, cy: half, r: 20 }),
     svg("circle", { class: "centre", cx: size.centre, cy: half, r: 15 }),
@@ -136,13 +136,14 @@ function draw(name, { anchors, relations }, width) {
  * @param {string} name
  * @param {{anchors: {name: string, distance: number|null}[],
  *          relations: {name: string, inverse: boolean}[]}} pieces
+ * @param {boolean} [canAsk] whether relations lead to queries
  */
-export function drawPieces(name, pieces) {
+export function drawPieces(name, pieces, canAsk = true) {
   const isAnchor = pieces.anchors.some(({ distance }) => distance === 0);
   return h(
     "figure",
     { class: "pieces" },
-    fitted({}, (width) => draw(name, pieces, width)),
+    fitted({}, (width) => draw(name, pieces, width, canAsk)),
     h(
       "figcaption",
       {},

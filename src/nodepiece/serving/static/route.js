@@ -9,6 +9,13 @@ export const setRun = (name) => {
   run = name;
 };
 
+/** The views of a run by its task; the first is shown without an address. */
+export function viewsOf({ task }) {
+  if (task === "node-classification") return ["node", "map"];
+  if (task === "inductive-link-prediction") return ["ask", "node", "map"]; // takes no more facts
+  return ["ask", "node", "add", "map"];
+}
+
 /** The view and its parameters. */
 export function current() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);

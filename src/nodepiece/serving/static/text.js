@@ -10,17 +10,25 @@ export function textWidth(text, size = 13, weight = 400) {
   return context.measureText(text).width;
 }
 
+/** A name without its middle: names of relations often differ only at their end. */
+function withoutMiddle(letters, length) {
+  if (letters.length <= length) return letters.join("");
+  const end = Math.floor((length - 1) / 3);
+  return `${letters.slice(0, length - 1 - end).join("")}…${letters.slice(letters.length - end).join("")}`;
+}
+
 /** As much of a name as fits into some pixels. */
 export function fitText(name, pixels, size, weight) {
-  let text = shorten(name, 120);
-  if (textWidth(text, size, weight) <= pixels) return text;
-  let [fits, tooLong] = [2, [...text].length];
-  while (tooLong - fits > 1) {
-    const middle = Math.floor((fits + tooLong) / 2);
-    if (textWidth(shorten(name, middle), size, weight) <= pixels) fits = middle;
+  const letters = [...shorten(name, 120)];
+  const fits = (length) => textWidth(withoutMiddle(letters, length), size, weight) <= pixels;
+  if (fits(letters.length)) return letters.join("");
+  let [most, tooLong] = [2, letters.length];
+  while (tooLong - most > 1) {
+    const middle = Math.floor((most + tooLong) / 2);
+    if (fits(middle)) most = middle;
     else tooLong = middle;
   }
-  return shorten(name, fits);
+  return withoutMiddle(letters, most);
 }
 
 /** An element with a drawing for its width, which is made again when the width changes. */
