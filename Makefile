@@ -5,6 +5,8 @@
 # make crash  200 processes killed at random instants: the old or the new state, complete (make crash SEED=1)
 # make mutants   plants 60 small faults into each of six packages and counts those that tests find (an hour)
 # make lint   format and style (ruff), types (mypy --strict)
+# make docs   the documentation as a site that needs no network, into site/
+# make release-check   builds wheel and sdist, and runs the demo of the installed wheel outside the repository
 # make bench  the measurements of results/, here and now
 PYTHON ?= python3
 BIN := .venv/bin
@@ -14,7 +16,7 @@ ifneq ($(wildcard ../shared/data/SHA256SUMS),)
 export NODEPIECE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-orders fuzz crash mutants lint bench clean
+.PHONY: demo test test-orders fuzz crash mutants lint docs release-check bench clean
 
 demo: .venv/installed
 	$(BIN)/nodepiece demo
@@ -40,6 +42,13 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+docs: .venv/installed-dev
+	DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html, or: python -m http.server -d site"
+
+release-check: .venv/installed-dev
+	$(BIN)/python -m scripts.release_check
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.tokenization

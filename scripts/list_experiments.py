@@ -22,6 +22,7 @@ Every experiment is a TOML file in [`src/nodepiece/experiments`](../src/nodepiec
 an ablation that [`ablations.toml`](../src/nodepiece/experiments/ablations.toml) declares, and is
 run by its name:
 
+<!-- not run: downloads files, trains on a GPU -->
 ```sh
 nodepiece datasets fetch fb15k-237
 nodepiece train fb15k-237-paper -o runs/fb15k-237-paper

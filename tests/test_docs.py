@@ -81,22 +81,44 @@ def test_every_run_of_results_is_on_it_once_with_its_scores_and_its_remark() -> 
         assert not shared_device(found) or "\\*" in row, names
 
 
-def test_the_readme_shows_what_is_in_the_files_it_links_to() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_of_speed_shows_what_is_in_the_files_it_links_to() -> None:
+    text = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
     num_rows = 0
-    for line in readme.splitlines():
-        names = re.findall(r"\]\(results/(\S+?)\.json\)", line) if line.startswith("|") else []
+    for line in text.splitlines():
+        names = re.findall(r"results/(\S+?)\.json\)", line) if line.startswith("|") else []
         runs = [each for name in names if (each := read_measurement(RESULTS, name)) is not None]
         if runs:
-            assert f"| {shown_in_the_readme(runs)} |" in line
+            assert f"| {shown_in_a_row(runs)} |" in line
             num_rows += 1
     assert num_rows > 10
-    for shown, name in re.findall(r"\[(\.\d+ / \S+)\]\(results/(\S+)\.json\)", readme):
-        found = read_measurement(RESULTS, name)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/speed.md"])
+def test_scores_in_links_are_those_of_the_files(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    links = re.findall(r"\[(\.\d+ / \S+)\]\(\S*results/(\S+)\.json\)", text)
+    assert links
+    for shown, measured in links:
+        found = read_measurement(RESULTS, measured)
         assert found is not None and scores(found) == shown
 
 
-def shown_in_the_readme(runs: list[Measurement]) -> str:
+def test_the_readme_has_the_mean_of_the_inductive_splits() -> None:
+    names = [
+        f"inductive-{graph}-v{version}-best"
+        for graph in ("fb15k-237", "wn18rr", "nell-995")
+        for version in (1, 2, 3, 4)
+    ]
+    found = [read_measurement(RESULTS, name) for name in names]
+    hits = [each.found["hits@10"] for each in found if each is not None]
+    paper = [PAPER_ROWS[name.replace("-best", "-paper")].scores[-1] for name in names]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert f"mean of 12 splits | {format_score(sum(hits) / 12)}, with walks" in readme
+    assert f"the paper: {format_score(sum(paper) / 12)}; personalized" in readme
+
+
+def shown_in_a_row(runs: list[Measurement]) -> str:
     """Parameters, scores and seconds of a row, or of several: the most, each, and their sum."""
     shared = " *" if any("shared" in each.found.get("remark", "") for each in runs) else ""
     if len(runs) == 1:
@@ -158,6 +180,6 @@ def test_recipes_of_our_own_are_no_row_of_the_paper() -> None:
 
 
 def test_the_pages_link_to_files_that_are_there() -> None:
-    for path in (ROOT / "docs").glob("*.md"):
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for link in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
             assert link.startswith("https://") or (path.parent / link).exists(), (path.name, link)

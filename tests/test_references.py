@@ -19,14 +19,15 @@ PROGRAMS = sorted(
     for folder in ("src", "tests", "scripts", "benchmarks", "examples")
     for path in (ROOT / folder).rglob("*.py")
 )
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PYKEEN = {"early_stopper", "predict_target", "predict_all", "hpo_pipeline", "save_state_dict"}
 EXAMPLES = {"Start_ID", "startId", "valid_negatives", "test_negatives"}  # of columns and of files
 
 
 @cache
 def known_names() -> frozenset[str]:
     """Every identifier, module and one-word string of the code."""
-    names = {path.stem for path in PROGRAMS} | EXAMPLES
+    names = {path.stem for path in PROGRAMS} | EXAMPLES | PYKEEN
     for path in PROGRAMS:
         for node in ast.walk(ast.parse(path.read_bytes())):
             for field in ("id", "attr", "arg", "name", "value"):

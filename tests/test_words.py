@@ -112,7 +112,7 @@ PROGRAMS = sorted(
     for path in (ROOT / folder).rglob("*.py")
     if path != Path(__file__).resolve()
 )
-TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS += sorted((PACKAGE / "experiments").glob("*.toml"))
 
 

@@ -88,6 +88,7 @@ def read_graph(
 def read_graph_with_report(
     source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING
 ) -> tuple[KnowledgeGraph, ReadReport]:
+    """The graph that `read_graph` returns, and how the source was read: columns, facts left out."""
     if is_folder(source):
         source = split_files(Path(source))["train"]
     with open_source(source) as file:
