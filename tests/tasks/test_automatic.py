@@ -244,3 +244,15 @@ def test_a_plan_says_what_would_be_chosen_for_several_budgets(tmp_path: Path) ->
     assert json.loads(json.dumps(long.to_json()))["minutes"] == 0.1
     with pytest.raises(InputError, match="minutes must be a number above 0, got 0"):
         plan_choices(str(graph), MACHINE, [0])
+
+
+def test_time_for_many_passes_gives_more_dropout() -> None:
+    few, many = (choose_for(MEDIUM, minutes=number, step=0.5) for number in (10, 500))
+    assert few.experiment.decoder.query_dropout < many.experiment.decoder.query_dropout
+
+
+def test_a_sparse_graph_needs_fewer_passes_for_walks_to_pay() -> None:
+    sparse = GraphShape(75_000, 135_000, 200, 190_000, 0.2)
+    step = 0.8 * 60 * 10 / (190_000 / 1024)  # one pass in ten minutes
+    assert choose_for(sparse, step=step).experiment.walks.steps == 5
+    assert not choose_for(MEDIUM, step=step).experiment.walks.steps

@@ -191,7 +191,7 @@ def test_a_step_that_grows_with_the_nodes_is_prolonged_to_all_of_them(
     monkeypatch.setattr("nodepiece.tasks.timing.TIMING_NODES", 100)
     monkeypatch.setattr(
         "nodepiece.tasks.timing.time_steps",
-        lambda inputs, device: (float(inputs.task.graph.num_nodes), 1),
+        lambda inputs, device, num_timed: (float(inputs.task.graph.num_nodes), 1),
     )
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3)
     training = replace(EXPERIMENT.training, loss=loss, batch_size=8)

@@ -29,6 +29,8 @@ from nodepiece.tasks.run_place import is_pending, unfinished_folder
 from nodepiece.tasks.timing import seconds_a_step
 
 TASK = "link-prediction"
+FEW_STEPS = 2  # that are timed on a CPU, after as many others
+WARM_STEPS = 5  # on a GPU, where the first ones are warm-up and capture
 
 
 def is_automatic(experiment: object, data: object = None) -> bool:
@@ -101,8 +103,13 @@ def open_automatic(
 
 def step_timer(shape: GraphShape, machine: Machine) -> TimeStep:
     """A function that times a few steps of settings on a random graph of this shape."""
+    num_timed = WARM_STEPS if machine.device.type == "cuda" else FEW_STEPS
     return lambda experiment: seconds_a_step(
-        experiment, sizes_of_shape(shape), machine.device, rng=np.random.default_rng(0)
+        experiment,
+        sizes_of_shape(shape),
+        machine.device,
+        rng=np.random.default_rng(0),
+        num_timed=num_timed,
     )
 
 

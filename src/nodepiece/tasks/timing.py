@@ -151,14 +151,24 @@ def planned_steps(training: TrainingSettings, steps_per_epoch: int) -> int:
 
 
 def seconds_a_step(
-    experiment: Experiment, sizes: Sizes, device: torch.device, *, rng: np.random.Generator
+    experiment: Experiment,
+    sizes: Sizes,
+    device: torch.device,
+    *,
+    rng: np.random.Generator,
+    num_timed: int = TIMING_STEPS,
 ) -> float:
     """Seconds of a step on a random graph of these sizes."""
-    return measure_step(experiment, sizes, device, rng=rng).seconds
+    return measure_step(experiment, sizes, device, rng=rng, num_timed=num_timed).seconds
 
 
 def measure_step(
-    experiment: Experiment, sizes: Sizes, device: torch.device, *, rng: np.random.Generator
+    experiment: Experiment,
+    sizes: Sizes,
+    device: torch.device,
+    *,
+    rng: np.random.Generator,
+    num_timed: int = TIMING_STEPS,
 ) -> StepCost:
     """The cost of a step; if it depends on the number of nodes, extrapolated from two sizes."""
     training, graph = experiment.training, experiment.graph
@@ -173,7 +183,7 @@ def measure_step(
     def cost_of(num_nodes: int) -> StepCost:
         with PeakMemory(device) as peak:
             inputs = random_input(experiment, sizes, num_nodes, rng=rng)
-            seconds = time_steps(inputs, device)[0]
+            seconds = time_steps(inputs, device, num_timed=num_timed)[0]
         return StepCost(seconds, max(0, peak.bytes - before))
 
     half = cost_of(max(1, small // 2)) if small < sizes.num_nodes else None
@@ -207,7 +217,9 @@ class TimingDone(Exception):
     """Raised between two steps to end a measurement."""
 
 
-def time_steps(inputs: PlanInput, device: torch.device) -> tuple[float, int]:
+def time_steps(
+    inputs: PlanInput, device: torch.device, *, num_timed: int = TIMING_STEPS
+) -> tuple[float, int]:
     """The median seconds of a few steps, after as many warm-up steps, and the steps of an epoch."""
     task, table, num_steps = inputs.task, inputs.table, 0
     generator = torch.Generator(device).manual_seed(0)
@@ -223,7 +235,7 @@ def time_steps(inputs: PlanInput, device: torch.device) -> tuple[float, int]:
         num_steps = total
         instants.append(perf_counter())
         seconds.append(instants[-1] - instants[-2])
-        if len(seconds) == 2 * TIMING_STEPS:
+        if len(seconds) == 2 * num_timed:
             raise TimingDone
 
     epoch = 0
@@ -233,7 +245,7 @@ def time_steps(inputs: PlanInput, device: torch.device) -> tuple[float, int]:
             instants.append(perf_counter())
             trainer.run_epoch(epoch, note)
             epoch += 1
-    return median(seconds[TIMING_STEPS:]), num_steps
+    return median(seconds[num_timed:]), num_steps
 
 
 def seconds_to_rank(
