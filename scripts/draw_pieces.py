@@ -4,16 +4,17 @@ python scripts/draw_pieces.py docs/pieces.svg
 """
 
 import sys
+from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 
-BLUE, ORANGE, GREEN = "#3b6fb6", "#d9822b", "#4d8f5b"
-INK, GREY, PALE = "#20242c", "#6b7280", "#d6dae1"
+from nodepiece.report.style import COLOURS, INK, OTHER_COLOUR, new_figure, save_figure
+
+BLUE, ORANGE, GREEN = COLOURS[0], COLOURS[1], "#00805e"  # the palette's green, under white text
+PALE = "#8a91a070"
+LETTER_WIDTH, HALF_HEIGHT = 0.052, 0.12  # of labels on edges
 
 # Facts of the embedded graph of countries: where each node is drawn, and what joins them.
 PLACES = {
@@ -47,31 +48,32 @@ def draw_graph(axes: Axes) -> None:
     for head, tail, relation in EDGES:
         is_own = head == "Uruguay"
         start, end = np.array(PLACES[head]), np.array(PLACES[tail])
-        axes.plot(*zip(start, end, strict=True), color=GREEN if is_own else PALE, lw=1.6, zorder=1)
+        middle, gap = start + 0.55 * (end - start), gap_for(relation, end - start)
+        lines = [(start, middle - gap), (middle + gap, end)] if relation else [(start, end)]
+        for line in lines:
+            colour = GREEN if is_own else PALE
+            axes.plot(*zip(*line, strict=True), color=colour, lw=1.6, zorder=1)
         if relation:
-            x, y = start + 0.55 * (end - start)
-            axes.text(
-                x,
-                y,
-                relation,
-                color=GREEN,
-                fontsize=8,
-                ha="center",
-                va="center",
-                zorder=2,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
-            )
+            axes.text(*middle, relation, color=GREEN, fontsize=8.5, ha="center", va="center")
     for name, (x, y) in PLACES.items():
-        colour = BLUE if name in ANCHORS else ORANGE if name == "Uruguay" else "#9aa3b0"
+        colour = BLUE if name in ANCHORS else ORANGE if name == "Uruguay" else OTHER_COLOUR
         axes.add_patch(Circle((x, y), 0.13, color=colour, zorder=3))
         strong = name in ANCHORS or name == "Uruguay"
         axes.text(
             *((x + 0.17, y - 0.36) if name in NAME_BELOW else (x + 0.17, y + 0.17)),
             name,
             fontsize=10,
-            color=INK if strong else GREY,
+            color=INK,
+            weight="bold" if strong else "normal",
             zorder=4,
         )
+
+
+def gap_for(label: str, direction: np.ndarray) -> np.ndarray:
+    """How much of an edge a label hides, to each side of its middle."""
+    across, up = np.abs(direction)
+    length = min(LETTER_WIDTH * len(label) / max(across, 1e-9), HALF_HEIGHT / max(up, 1e-9))
+    return direction * min(length, 0.4)
 
 
 def draw_pieces(axes: Axes) -> list[float]:
@@ -89,7 +91,7 @@ def draw_pieces(axes: Axes) -> list[float]:
         axes.text(6.475, y + 0.155, name, color="white", fontsize=10, ha="center", va="center")
         if hops:
             label = f"{hops} hop" if hops == "1" else f"{hops} hops"
-            axes.text(7.32, y + 0.155, label, color=GREY, fontsize=9, va="center")
+            axes.text(7.32, y + 0.155, label, color=INK, fontsize=9, va="center")
     return heights
 
 
@@ -105,8 +107,8 @@ def draw_vector(axes: Axes, heights: list[float]) -> None:
                 size,
                 facecolor=ORANGE,
                 alpha=value,
-                edgecolor="white",
-                linewidth=1.2,
+                edgecolor=INK,
+                linewidth=0.6,
             )
         )
     centre = (top + bottom) / 2
@@ -125,9 +127,7 @@ def draw_vector(axes: Axes, heights: list[float]) -> None:
 
 
 def draw(path: str) -> None:
-    matplotlib.rcParams["svg.hashsalt"] = "nodepiece"  # the same bytes every time
-    figure = Figure(figsize=(10.4, 4.8), dpi=130, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = new_figure(10.4, 4.8)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0.1, 10.5)
     axes.set_ylim(0.5, 5.3)
@@ -139,13 +139,13 @@ def draw(path: str) -> None:
         (9.05, "A vector", "made by an encoder"),
     ):
         axes.text(x, 5.05, title, fontsize=13, weight="bold", color=INK)
-        axes.text(x, 4.8, subtitle, fontsize=9, color=GREY)
+        axes.text(x, 4.8, subtitle, fontsize=9, color=INK)
     draw_graph(axes)
     axes.add_patch(
-        FancyArrowPatch((4.85, 2.6), (5.5, 2.6), arrowstyle="-|>", mutation_scale=16, color=GREY)
+        FancyArrowPatch((4.85, 2.6), (5.5, 2.6), arrowstyle="-|>", mutation_scale=16, color=INK)
     )
     draw_vector(axes, draw_pieces(axes))
-    figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
+    save_figure(figure, Path(path))
 
 
 if __name__ == "__main__":

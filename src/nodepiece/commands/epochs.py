@@ -18,8 +18,9 @@ SECONDS_BETWEEN_UPDATES = 1.0  # of the bar
 
 
 class EpochProgress:
-    """Progress as a bar on a terminal; elsewhere as a line for the first and the last epoch, at
-    most every ten seconds for others, and every half minute within a long one.
+    """Progress as a bar on a terminal, with lines above it for epochs with a validation and for the
+    last one; elsewhere as a line for the first and the last epoch. Lines of other epochs are at
+    least ten seconds apart, and within a long one there is a line every half minute.
     """
 
     def __init__(self, num_epochs: int, *, minutes: float | None = None) -> None:
@@ -30,6 +31,7 @@ class EpochProgress:
         self.first_done = 0.0  # epochs done before, and the number of steps since
         self.num_steps = 0
         self.trainer: Trainer[Any] | None = None
+        self.last_epoch = ""  # its line, if the bar was the only place that showed it
         of_epochs = "epoch {task.completed:.0f}/{task.total:.0f}"
         self.bar = Progress(
             TextColumn(of_epochs if minutes is None else "{task.completed:.0f}/{task.total:.0f} s"),
@@ -103,8 +105,12 @@ class EpochProgress:
         completed = epoch if self.minutes is None else now - self.created
         self.bar.update(self.task, completed=completed, description=text)
         is_first = epoch - self.first_done <= 1
-        is_due = now - self.last_line > SECONDS_BETWEEN_LINES or is_first or is_last
-        if not err.is_terminal and is_due:
+        is_late = now - self.last_line > SECONDS_BETWEEN_LINES
+        if err.is_terminal:
+            self.last_epoch = f"{self._name(epoch)}: {text}"
+            if is_late and "valid" in text:  # the rest is in the bar
+                self._print_last_epoch(now)
+        elif is_late or is_first or is_last:
             self.last_line = now
             ending = "" if is_last else f"; {self._seconds_left(epoch, now):.0f} s left"
             err.print(f"{self._name(epoch)}: {text}{ending}", soft_wrap=True)
@@ -112,9 +118,16 @@ class EpochProgress:
             self.is_under_way = False
             self._stop_bar()
 
+    def _print_last_epoch(self, now: float) -> None:
+        self.last_line = now
+        err.print(self.last_epoch, soft_wrap=True)
+        self.last_epoch = ""
+
     def _stop_bar(self) -> None:
         if self.bar.live.is_started:  # else it would print an empty line
             self.bar.stop()
+            if self.last_epoch:  # it was in the bar, which is gone
+                self._print_last_epoch(perf_counter())
 
 
 def describe(record: dict[str, Any]) -> str:
