@@ -54,7 +54,8 @@ def draw_graph(axes: Axes) -> None:
             colour = GREEN if is_own else PALE
             axes.plot(*zip(*line, strict=True), color=colour, lw=1.6, zorder=1)
         if relation:
-            axes.text(*middle, relation, color=GREEN, fontsize=8.5, ha="center", va="center")
+            x, y = middle
+            axes.text(x, y, relation, color=GREEN, fontsize=8.5, ha="center", va="center")
     for name, (x, y) in PLACES.items():
         colour = BLUE if name in ANCHORS else ORANGE if name == "Uruguay" else OTHER_COLOUR
         axes.add_patch(Circle((x, y), 0.13, color=colour, zorder=3))

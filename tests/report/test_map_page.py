@@ -87,10 +87,22 @@ def test_the_wheel_zooms_around_the_mouse(page: Path, open_page: Callable[..., A
     point_at(opened, 1)
     opened.tab.mouse.wheel(0, -200)
     opened.tab.mouse.wheel(0, -200)
+    opened.tab.wait_for_timeout(100)
+    assert opened.tab.locator("#tip").inner_text().startswith("Uganda")  # still under the mouse
     opened.tab.mouse.move(0, 0)
     point_at(opened, 1)
     assert opened.tab.locator("#tip").inner_text().startswith("Uganda")
     point_at(opened, 0)  # moved away from where it was
+    assert opened.tab.locator("#tip").inner_text() == ""
+
+
+def test_the_name_is_gone_when_the_map_moves_away(
+    page: Path, open_page: Callable[..., Any]
+) -> None:
+    opened = open_page(page)
+    opened.tab.wait_for_selector("canvas[data-milliseconds]")
+    point_at(opened, 1)
+    opened.tab.locator("canvas").press("ArrowLeft")
     assert opened.tab.locator("#tip").inner_text() == ""
 
 
