@@ -40,7 +40,6 @@ IDENTIFIERS = {
     "Judge": "LinkEvaluator",
     "Watcher": "Callback",
     "watchers": "callbacks",
-    "trial": "timing",
     "question": "query",
     "questions": "queries",
     "Question": "Query",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from nodepiece.inference.named_vectors import NamedVectors
     from nodepiece.inference.run import Prediction, Run, load, train
     from nodepiece.inference.transformer import NodeVectorizer
+    from nodepiece.inference.tune import tune
     from nodepiece.inference.update import Updated, keep_vectors, update_run
     from nodepiece.serving.client import RemoteRun, connect
     from nodepiece.settings import Experiment, load_experiment
@@ -95,6 +96,7 @@ __all__ = [
     "split_labels",
     "tokenize",
     "train",
+    "tune",
     "update_run",
     "use_generator",
     "write_labelled_folder",
@@ -141,6 +143,7 @@ _HOMES = {
     "split_labels": "nodepiece.data.label_split",
     "tokenize": "nodepiece.tokenizer.tokens",
     "train": "nodepiece.inference.run",
+    "tune": "nodepiece.inference.tune",
     "write_labelled_folder": "nodepiece.data.labelled_graph",
     "update_run": "nodepiece.inference.update",
     "use_generator": "nodepiece.encoders.parameters",

@@ -43,6 +43,7 @@ from nodepiece.commands.split import split
 from nodepiece.commands.sweep import sweep
 from nodepiece.commands.tokenize import tokenize
 from nodepiece.commands.train import train
+from nodepiece.commands.tune import tune
 from nodepiece.commands.update import update
 from nodepiece.errors import STOPPED, InputError, Stopped, one_line
 
@@ -91,6 +92,7 @@ add_command(export, example="nodepiece export vocabulary tokens.parquet")
 add_command(plan, example="nodepiece plan wikikg2-paper")
 add_command(train, example="nodepiece train countries -o run --set training.epochs=5")
 add_command(sweep, example="nodepiece sweep fb15k-237-paper -o sweep --jobs 4")
+add_command(tune, example="nodepiece tune graph.tsv --minutes 60 -o search")
 add_command(evaluate, example="nodepiece evaluate run --per-relation")
 add_command(predict, example='nodepiece predict run --head Kenya --relation "has language"')
 add_command(score, example="nodepiece score run triples.tsv -o scores.parquet")
