@@ -1,10 +1,10 @@
 """Search among millions of names, by their beginning or by a part, in a few milliseconds.
 
 All names are one text in lower case, those with the most facts first, with a byte between them
-that UTF-8 does not have. The text is cut into blocks, and for every sequence of two bytes and every
-hash of three there is a row of bits: which blocks have it. A search reads only the blocks that have
-all sequences of what is looked for, and stops when it has enough names, which are then those with
-the most facts. A search for the beginning of a name includes the byte before it.
+that UTF-8 does not have. The text is cut into blocks, and for every hash of two, three and six bytes
+in a row there is a row of bits: which blocks have it. A search reads only the blocks that have all
+hashes of what is looked for, and stops when it has enough names, which are then those with the most
+facts. A search for the beginning of a name includes the byte before it.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,8 @@ from nodepiece.graph.arrays import LongArray
 BETWEEN = b"\xff"  # in no name, as it is not UTF-8
 MAX_BLOCKS = 4096
 MIN_BLOCK = 1 << 10  # bytes
-CODES = 1 << 16  # pairs of bytes, and hashes of three
+LENGTHS = (2, 3, 6)  # of sequences of bytes; long ones distinguish names of the same words
+CODES = 1 << 16  # hashes of the sequences of one length
 
 Codes = NDArray[np.uint16]
 
@@ -33,8 +34,7 @@ class NameSearch:
     nodes: LongArray  # (num_names,) ids in the order of the text
     starts: LongArray  # (num_names + 1,) where each name begins, with the byte before it
     blocks: LongArray  # (num_blocks + 1,) where each block begins
-    pairs: NDArray[np.uint8]  # (CODES, num_blocks / 8) bits: blocks that have these two bytes
-    triples: NDArray[np.uint8]  # (CODES, num_blocks / 8) bits: blocks with three of this hash
+    present: NDArray[np.uint8]  # (len(LENGTHS), CODES, num_blocks / 8) bits: blocks with a hash
 
     @staticmethod
     def of(names: pa.LargeStringArray, num_facts: LongArray) -> "NameSearch":
@@ -44,7 +44,7 @@ class NameSearch:
         size = max(MIN_BLOCK, len(text) // MAX_BLOCKS + 1)
         cuts = np.searchsorted(starts, np.arange(0, len(text), size))  # at the start of a name
         blocks = np.append(np.unique(starts[np.minimum(cuts, len(names))]), len(text))
-        return NameSearch(text, nodes, starts, blocks, *present_codes(text, blocks))
+        return NameSearch(text, nodes, starts, blocks, present_codes(text, blocks))
 
     def find(self, part: str, limit: int, *, at_start: bool) -> list[int]:
         """Nodes with names that begin with a text or have it in them, most facts first."""
@@ -68,9 +68,14 @@ class NameSearch:
     def _candidates(self, wanted: bytes) -> LongArray:
         """The blocks that may have these bytes, in their order."""
         letters = np.frombuffer(wanted, np.uint8)
-        rows = [self.pairs[np.unique(pair_codes(letters))]]
-        rows.append(self.triples[np.unique(triple_codes(letters))])
-        bits = np.bitwise_and.reduce(np.concatenate(rows), axis=0)  # all blocks if there are none
+        rows = [
+            table[np.unique(codes_of(letters, length))]
+            for table, length in zip(self.present, LENGTHS, strict=True)
+            if len(letters) >= length
+        ]
+        if not rows:
+            return np.arange(len(self.blocks) - 1)
+        bits = np.bitwise_and.reduce(np.concatenate(rows), axis=0)
         return np.flatnonzero(np.unpackbits(bits, count=len(self.blocks) - 1))
 
 
@@ -98,32 +103,29 @@ def text_of(names: pa.LargeStringArray) -> NDArray[np.uint8]:
     return np.frombuffer(names.buffers()[2], np.uint8)[offsets[0] : offsets[len(names)]]
 
 
-def pair_codes(letters: NDArray[np.uint8]) -> Codes:
-    wide = letters.astype(np.uint16)
-    return (wide[:-1] * np.uint16(256)) | wide[1:]
+def codes_of(letters: NDArray[np.uint8], length: int) -> Codes:
+    """A hash of every so many bytes in a row."""
+    number = len(letters) - length + 1
+    code = letters[:number].astype(np.uint32)
+    for place in range(1, length):
+        code = code * np.uint32(257) + letters[place : place + number]
+    return ((code * np.uint32(2654435761)) >> np.uint32(16)).astype(np.uint16)
 
 
-def triple_codes(letters: NDArray[np.uint8]) -> Codes:
-    """A hash of every three bytes in a row."""
-    wide = letters.astype(np.uint32)
-    code = (wide[:-2] << 16) | (wide[1:-1] << 8) | wide[2:]
-    return ((code * np.uint32(2654435761)) >> 16).astype(np.uint16)
+def present_codes(text: bytes, blocks: LongArray) -> NDArray[np.uint8]:
+    """The hashes that every block has: (len(LENGTHS), CODES, num_blocks / 8) bits.
 
-
-def present_codes(text: bytes, blocks: LongArray) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """The pairs and the triples of every block: (CODES, num_blocks / 8) bits each.
-
-    A block is read with the two bytes after it, so that it has the sequences across its end.
+    No sequence that is looked for crosses the end of a block, as that is the end of a name.
     """
     letters = np.frombuffer(text, np.uint8)
     num_blocks = len(blocks) - 1
-    found = np.zeros((2, CODES, -(-num_blocks // 8)), np.uint8)
+    found = np.zeros((len(LENGTHS), CODES, -(-num_blocks // 8)), np.uint8)
     for first in range(0, num_blocks, 8):
-        has = np.zeros((2, CODES, 8), np.bool_)
+        has = np.zeros((len(LENGTHS), 8, CODES), np.bool_)
         for place in range(min(8, num_blocks - first)):
-            start, end = blocks[first + place], blocks[first + place + 1]
-            part = letters[start : end + 2]
-            has[0, pair_codes(part), place] = True
-            has[1, triple_codes(part), place] = True
-        found[:, :, first // 8] = np.packbits(has, axis=2)[:, :, 0]
-    return found[0], found[1]
+            part = letters[blocks[first + place] : blocks[first + place + 1]]
+            for row, length in enumerate(LENGTHS):
+                if len(part) >= length:
+                    has[row, place, codes_of(part, length)] = True
+        found[:, :, first // 8] = np.packbits(has, axis=1)[:, 0]
+    return found
