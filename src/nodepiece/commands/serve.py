@@ -155,7 +155,11 @@ def open_run(folder: Path) -> "Run":
 
 def train_countries() -> Path:
     """Train the graph of countries in a temporary folder, and return that."""
+    from nodepiece.inference.calibration import calibrate_run
+
     use_one_thread()
     folder = Path(tempfile.mkdtemp(prefix="nodepiece-")) / "countries"
-    train_quietly(EXPERIMENT, folder)
+    run = train_quietly(EXPERIMENT, folder)
+    with stage("calibrating"):
+        calibrate_run(run)  # for probabilities beside the scores
     return folder

@@ -239,6 +239,14 @@ class Computing(BaseModel):
     status: str
 
 
+class Status(BaseModel):
+    status: str
+
+
+class Ready(Status):
+    runs: list[str]
+
+
 class ProblemDetails(BaseModel):
     """RFC 9457."""
 

@@ -1,10 +1,10 @@
 """Search among millions of names, by their beginning or by a part, in a few milliseconds.
 
 All names are one text in lower case, those with the most facts first, with a byte between them
-that UTF-8 does not have. The text is cut into blocks, and for every hash of two, three and six bytes
-in a row there is a row of bits: which blocks have it. A search reads only the blocks that have all
-hashes of what is looked for, and stops when it has enough names, which are then those with the most
-facts. A search for the beginning of a name includes the byte before it.
+that UTF-8 does not have. The text is cut into blocks, and for every hash of two, three and six
+bytes in a row there is a row of bits: which blocks have it. A search reads only the blocks that
+have all hashes of what is looked for, and stops when it has enough names, which are then those with
+the most facts. A search for the beginning of a name includes the byte before it.
 """
 
 from collections.abc import Iterator

@@ -24,6 +24,7 @@ from nodepiece.serving.answers import (
 )
 from nodepiece.serving.batch_answers import Unanswered
 from nodepiece.serving.checks import check_names, check_number, check_query, check_top
+from nodepiece.serving.examples import ANSWERS
 from nodepiece.serving.node_record import graph_of, names_of, node_record
 from nodepiece.serving.responses import arrow_response, json_response, wants_arrow
 from nodepiece.serving.served_run import ServedRun, num_facts
@@ -36,8 +37,13 @@ TABLES: dict[str, dict[str, Any]] = {"application/vnd.apache.arrow.stream": {}}
 def answers(model: type[Any], *, arrow: bool = False) -> dict[int | str, dict[str, Any]]:
     """What OpenAPI shows of an answer and of a problem."""
     problem = {"model": models.ProblemDetails, "description": "A problem (RFC 9457)"}
-    found: dict[str, Any] = {"model": model, "description": "The answer"}
-    return {200: found | ({"content": TABLES} if arrow else {}), "4XX": problem, "5XX": problem}
+    content = {"application/json": {"example": ANSWERS[model.__name__]}}
+    found = {
+        "model": model,
+        "description": "The answer",
+        "content": content | (TABLES if arrow else {}),
+    }
+    return {200: found, "4XX": problem, "5XX": problem}
 
 
 def read_routes(service: Service) -> APIRouter:
@@ -73,7 +79,12 @@ def read_routes(service: Service) -> APIRouter:
     ) -> Response:
         """The answer from the current state of a run, computed by another thread."""
         check_assumed(assume)
-        return await service.pool.compute(lambda: answer(served.state(assume)))
+
+        def compute() -> Response:
+            with served.named_errors():
+                return answer(served.state(assume))
+
+        return await service.pool.compute(compute)
 
     @router.get("/runs", responses=answers(models.RunList), summary="All runs")
     async def runs() -> Response:

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from nodepiece.encoders.parameters import num_parameters
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
+from nodepiece.graph.names import UnknownName
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.graph_updates import last_number
@@ -47,13 +49,27 @@ class ServedRun:
     ) -> None:
         self.name, self.run, self.settings, self.metrics = name, run, settings, metrics
         self.batcher = Batcher(self.state, pool, self._answer, metrics.count_batch)
-        self.why_not_writable = why_not_writable(run) if settings.writable else "it is read-only"
+        why = why_not_writable(run) if settings.writable else "it is read-only"
+        self.why_not_writable = self._without_folder(why)
         self.writer: GraphWriter | None = None
         self.follower: Follower | None = None
 
     @property
     def writable(self) -> bool:
         return not self.why_not_writable
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Errors have the name of the run in place of its folder, which clients need not see."""
+        try:
+            yield
+        except UnknownName:
+            raise
+        except InputError as error:
+            raise InputError(self._without_folder(str(error))) from error
+
+    def _without_folder(self, text: str) -> str:
+        return text.replace(str(self.run.folder), self.name)
 
     def state(self, assume: Sequence[NamedFact] = ()) -> State:
         return current_state(self.run, assume)

@@ -3,25 +3,39 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from nodepiece.serving import models
 from nodepiece.serving.problems import Problem
 from nodepiece.serving.responses import json_response
+from nodepiece.serving.routes import answers
 from nodepiece.serving.service import Service
 
 
 def system_routes(service: Service) -> APIRouter:
     router = APIRouter()
 
-    @router.get("/healthz", summary="Whether the server runs")
+    @router.get("/healthz", responses=answers(models.Status), summary="Whether the server runs")
     async def healthz() -> Response:
         return json_response({"status": "ok"})
 
-    @router.get("/readyz", summary="Whether the server answers queries")
+    @router.get(
+        "/readyz", responses=answers(models.Ready), summary="Whether the server answers queries"
+    )
     async def readyz() -> Response:
         if not service.is_ready:
             raise Problem(503, "the runs are being prepared", headers={"Retry-After": "1"})
         return json_response({"status": "ready", "runs": list(service.runs)})
 
-    @router.get("/metrics", summary="Counts and times for Prometheus")
+    @router.get(
+        "/metrics",
+        responses={
+            200: {
+                "content": {"text/plain": {"example": "nodepiece_updates_total 0.0"}},
+                "description": "Text in the format of Prometheus",
+            }
+        },
+        response_class=Response,
+        summary="Counts and times for Prometheus",
+    )
     async def metrics() -> Response:
         runs = service.runs.values()
         text = service.metrics.to_text(
