@@ -1,11 +1,13 @@
 """Sampled softmax: an estimate of the cross-entropy against all nodes."""
 
 import math
+from unittest import mock
 
 import pytest
 import torch
 from tests.training.tiny_models import EDGES, tiny_model
 
+from nodepiece.training import softmax_cpu
 from nodepiece.training.batches import FactBatch, FactBatches
 from nodepiece.training.links import link_trainer
 from nodepiece.training.sampled_softmax import (
@@ -105,3 +107,20 @@ def test_the_loss_falls() -> None:
     )
     losses = [made.run_epoch(epoch, lambda done, total: None) for epoch in range(30)]
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+
+
+def test_on_a_cpu_blocks_of_rows_give_the_same_losses_and_gradients() -> None:
+    generator = torch.Generator().manual_seed(0)
+    answers = torch.tensor([3, 1, 3, 5])
+    candidates = torch.cat([answers, torch.tensor([0, 1, 7])])
+    counts = torch.rand(7, generator=generator, dtype=torch.float64) + 0.1
+    weight = torch.rand(4, generator=generator, dtype=torch.float64)
+    scores = 5 * torch.randn(4, 7, generator=generator, dtype=torch.float64)
+    found = []
+    for largest in (10, 2**18):  # one row at a time, and the plain formula
+        leaf = scores.clone().requires_grad_()
+        with mock.patch.object(softmax_cpu, "BLOCK_NUMBERS", largest):
+            losses = softmax_estimate(leaf, answers, candidates, counts)
+        found += [losses, *torch.autograd.grad((losses * weight).sum(), leaf)]
+    torch.testing.assert_close(found[0], found[2])
+    torch.testing.assert_close(found[1], found[3])

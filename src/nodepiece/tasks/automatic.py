@@ -36,7 +36,7 @@ LARGE_GRAPH = {"cpu": 100_000, "cuda": 1_000_000}  # nodes: never against all of
 MAX_PASSES = 150  # over the facts, however many minutes there are
 # Passes over the queries that there must be time for, to train against all nodes. WD50K made 2.6 in
 # 5 minutes: MRR .290. Where nodes have few facts, walks decide: 75,000 nodes with 2 facts each had
-# .232 after 0.7 passes (validation .226, of vectors alone .064), WN18RR .511 after 1.2 (.511, .161).
+# .232 after 0.7 passes (validation .226, of vectors alone .064), WN18RR .511 after 1.2 (and .161).
 MIN_PASSES, MIN_PASSES_IF_SPARSE = 2.0, 0.5
 SPARSE = 4.0  # facts a node: fewer are a sparse graph
 MIN_ANCHORS, MAX_ANCHORS, ANCHOR_SHARE = 20, 5_000, 0.25  # of the nodes

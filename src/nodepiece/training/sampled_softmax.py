@@ -9,6 +9,7 @@ unbiased estimate of the sum over all nodes. No pass over all nodes is needed.
 import torch
 from torch import Tensor
 
+from nodepiece.training import softmax_cpu
 from nodepiece.training.batches import FactBatch
 from nodepiece.training.objectives import FactScorer
 
@@ -59,8 +60,11 @@ def softmax_estimate(
     counts: Tensor,  # (num_candidates,) how often each is expected
 ) -> Tensor:
     """-log softmax of every answer: (batch_size,)."""
+    log_counts = counts.clamp_min(1e-30).log()
+    if scores.device.type == "cpu" and scores.numel() > softmax_cpu.BLOCK_NUMBERS:
+        return softmax_cpu.sampled_softmax_losses(scores, answers, candidates, log_counts)
     positive = scores.diagonal()
-    corrected = scores - counts.clamp_min(1e-30).log()
+    corrected = scores - log_counts
     corrected = corrected.masked_fill(candidates == answers[:, None], MASKED)
     return torch.logaddexp(positive, corrected.logsumexp(dim=1)) - positive
 

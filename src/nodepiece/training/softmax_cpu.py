@@ -1,4 +1,4 @@
-"""Softmax cross-entropy against all nodes on a CPU, with its gradient, a few rows at a time.
+"""Softmax cross-entropy on a CPU, with its gradient, a few rows at a time.
 
 The plain formula reads and writes the matrix of scores about ten times, forwards and backwards. It
 is larger than the caches, so that takes about as long as the matrix products. Here a block of rows
@@ -56,3 +56,48 @@ class _SoftmaxLoss(torch.autograd.Function):
     def backward(ctx: Any, of_loss: Tensor) -> tuple[Tensor, None, None, None]:
         (gradient,) = ctx.saved_tensors
         return (gradient if of_loss == 1 else gradient * of_loss), None, None, None
+
+
+def sampled_softmax_losses(
+    scores: Tensor, answers: Tensor, candidates: Tensor, log_counts: Tensor
+) -> Tensor:
+    """`softmax_estimate` of `sampled_softmax.py`: (batch_size,).
+
+    scores (batch_size, num_candidates) with the answer of row n in column n, answers
+    (batch_size,), candidates and log_counts (num_candidates,).
+    """
+    losses: Tensor = _SampledSoftmax.apply(scores, answers, candidates, log_counts)  # type: ignore[no-untyped-call]
+    return losses
+
+
+class _SampledSoftmax(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, answers: Tensor, candidates: Tensor, log_counts: Tensor
+    ) -> Tensor:
+        scores = scores.contiguous()
+        num_rows, num_columns = scores.shape
+        positive = scores.diagonal()
+        gradient, losses = torch.empty_like(scores), scores.new_empty(num_rows)
+        size = max(1, BLOCK_NUMBERS // num_columns)
+        for start in range(0, num_rows, size):
+            rows = slice(start, start + size)
+            result = gradient[rows]
+            torch.sub(scores[rows], log_counts, out=result)
+            largest = torch.maximum(result.amax(dim=1), positive[rows])
+            result.sub_(largest[:, None]).exp_()
+            result.masked_fill_(candidates == answers[rows, None], 0.0)
+            of_answer = (positive[rows] - largest).exp()
+            total = result.sum(dim=1) + of_answer
+            losses[rows] = largest + total.log() - positive[rows]
+            result.div_(total[:, None])
+            result[torch.arange(len(result)), torch.arange(start, start + len(result))] += (
+                of_answer / total - 1
+            )
+        ctx.save_for_backward(gradient)
+        return losses
+
+    @staticmethod
+    def backward(ctx: Any, of_losses: Tensor) -> tuple[Tensor, None, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradient * of_losses[:, None], None, None, None
