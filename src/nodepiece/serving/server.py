@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import uvicorn
 from fastapi import FastAPI
@@ -48,7 +49,8 @@ def run_server(
 ) -> None:
     """Accept connections at some sockets, until SIGINT or SIGTERM."""
     server = AnnouncedServer(configure(app, settings), announce)
-    asyncio.run(server.serve(list(sockets)))
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again when all requests are answered
+        asyncio.run(server.serve(list(sockets)))
 
 
 def configure(app: FastAPI, settings: ServeSettings) -> uvicorn.Config:

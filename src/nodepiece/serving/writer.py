@@ -91,11 +91,15 @@ class GraphWriter:
         is_last = False
         while not is_last:
             waiting, is_last = self._take()
-            self._finish_compaction(wait=False)
-            groups = groups_of([each.update for each in waiting])
-            for group in groups:
-                self._commit(group, [waiting.pop(0).result for _ in group])
-            self._start_compaction()
+            try:
+                self._finish_compaction(wait=False)
+                for group in groups_of([each.update for each in waiting]):
+                    self._commit(group, [waiting.pop(0).result for _ in group])
+                self._start_compaction()
+            except Exception as error:  # the thread goes on, whatever is wrong
+                log.error("the writer failed: %s", error, exc_info=error)
+                for each in waiting:
+                    each.result.set_exception(error)
         self._finish_compaction(wait=True)
 
     def _start_compaction(self) -> None:
@@ -116,7 +120,7 @@ class GraphWriter:
             return
         try:
             use_base(self.run, self._compaction.result())
-        except (InputError, OSError) as error:
+        except Exception as error:  # the batches are there, and are compacted another time
             log.warning("the updates of %s were not compacted: %s", self.run.folder, error)
         finally:
             self._compaction = None
