@@ -27,7 +27,7 @@ RECIPES = (
     "fb15k-237-best",
     "wn18rr-walks",
     "codex-s-best",
-    "inductive-fb15k-237-v1-best",
+    "inductive-fb15k-237-v1-best-walks",
     "own18rr-paper",
     "wn18rr-relations-paper",
 )

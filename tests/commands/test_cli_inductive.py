@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nodepiece.data.dataset import Dataset
 
 EXPERIMENT = """
-extends = "inductive-wn18rr-v1-best"
+extends = "inductive-wn18rr-v1-best-walks"
 dataset = "worlds"
 
 [encoder]
