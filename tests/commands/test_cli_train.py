@@ -31,7 +31,8 @@ RUN_FILES = {
 def metrics_of(folder: Path) -> dict[str, Any]:
     """What must not depend on when and how often a run was stopped."""
     metrics = json.loads((folder / "metrics.json").read_text())
-    return {key: value for key, value in metrics.items() if key not in ("seconds", "command")}
+    varying = ("seconds", "peak_memory", "command")
+    return {key: value for key, value in metrics.items() if key not in varying}
 
 
 def own_graph(folder: Path, *splits: str) -> Path:

@@ -229,7 +229,8 @@ def files_in(folder: Path) -> Files:
         name = str(path.relative_to(folder))
         if name == "metrics.json":
             metrics = json.loads(path.read_text())
-            found[name] = {key: metrics[key] for key in metrics if key != "seconds"}
+            varying = ("seconds", "peak_memory")
+            found[name] = {key: metrics[key] for key in metrics if key not in varying}
         elif name == "history.jsonl":
             records = [json.loads(line) for line in path.read_text().splitlines()]
             found[name] = [{key: r[key] for key in r if key != "seconds"} for r in records]

@@ -40,7 +40,7 @@ def finished(chosen: Experiment, folder: Path, **options: Any) -> dict[str, Any]
 
 def outcome(folder: Path) -> tuple[dict[str, Any], bytes]:
     metrics = json.loads((folder / "metrics.json").read_text())
-    del metrics["seconds"]
+    del metrics["seconds"], metrics["peak_memory"]
     return metrics, (folder / "model.safetensors").read_bytes()
 
 

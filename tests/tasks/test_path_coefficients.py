@@ -72,6 +72,7 @@ def finished(opened: Task[Any], folder: Path, **options: Any) -> dict[str, Any]:
 
 def outcome(folder: Path) -> tuple[dict[str, Any], bytes]:
     metrics = json.loads((folder / "metrics.json").read_text())
+    del metrics["peak_memory"]
     assert metrics.pop("seconds").keys() == {"tokenize", "train", "choose", "evaluate"}
     return metrics, (folder / "model.safetensors").read_bytes()
 

@@ -48,7 +48,7 @@ def history(folder: Path) -> list[dict[str, Any]]:
 def outcome(folder: Path) -> tuple[dict[str, Any], bytes, list[dict[str, Any]]]:
     """Everything that two equal runs have in common."""
     metrics = json.loads((folder / "metrics.json").read_text())
-    del metrics["seconds"]
+    del metrics["seconds"], metrics["peak_memory"]
     return metrics, (folder / "model.safetensors").read_bytes(), history(folder)
 
 
@@ -226,6 +226,7 @@ def test_the_run_folder_is_complete_and_has_no_pickle(tmp_path: Path) -> None:
     assert metrics.keys() >= {"task", "dataset", "split", "parameters", "vocabulary", "seconds"}
     assert metrics.keys() >= {"device", "seed", "versions", "command", "config_sha256"}
     assert metrics["seconds"].keys() == {"tokenize", "train", "evaluate"}
+    assert metrics["peak_memory"]["process"] > 10**7 and metrics["peak_memory"]["device"] is None
     assert metrics["vocabulary"] == {"nodes": 44, "anchors": 20, "relations": 4}
     assert read_config(folder) == experiment(validate_every=2)
 

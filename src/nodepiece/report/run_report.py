@@ -101,7 +101,8 @@ def report_document(
 
 def summary_table(rows: Sequence[Measurement], places: dict[str, Path]) -> Table:
     """What was trained, how large it is, and what it cost."""
-    columns = ["", "experiment", "seeds", "parameters", "weights", "epochs", "training", "device"]
+    columns = ["", "experiment", "seeds", "parameters", "weights", "epochs", "training"]
+    columns += ["peak memory", "device"]
     return Table(columns, [summary_row(each, places[each.name]) for each in rows])
 
 
@@ -121,8 +122,17 @@ def summary_row(row: Measurement, folder: Path) -> list[str]:
         size,
         epochs,
         duration(training_seconds(found)),
+        peak_memory(found),
         plain(describe_device(found)),
     ]
+
+
+def peak_memory(found: dict[str, Any]) -> str:
+    """Of the process, and of the GPU if there was one; runs of earlier versions recorded none."""
+    peaks = found.get("peak_memory") or {}
+    shown = [f"{peaks['process'] / 1e9:.2f} GB"] if peaks.get("process") else []
+    shown += [f"{peaks['device'] / 1e9:.2f} GB on the GPU"] if peaks.get("device") else []
+    return ", ".join(shown)
 
 
 def duration(seconds: float) -> str:

@@ -53,6 +53,12 @@ def peak_of_process() -> int:
     return used if sys.platform == "darwin" else 1024 * used
 
 
+def peaks(device: torch.device) -> dict[str, int | None]:
+    """The peak of the process so far, and on a GPU that of the device, in bytes."""
+    on_device = torch.cuda.max_memory_reserved(device) if device.type == "cuda" else None
+    return {"process": peak_of_process(), "device": on_device}
+
+
 def current_of_process() -> int:
     """The resident set now, in bytes."""
     size = _size_in_status("VmRSS")

@@ -21,6 +21,7 @@ from nodepiece.evaluation.report import Report
 from nodepiece.files import write_json
 from nodepiece.settings import Experiment, settings_by_name, to_literal
 from nodepiece.tasks.budget import Budget, clock_of, plan_evaluation, recorded
+from nodepiece.tasks.peak import peaks
 from nodepiece.tasks.registry import check_task
 from nodepiece.tasks.run_folder import (
     CHECKPOINT,
@@ -156,6 +157,7 @@ def train_and_evaluate(
         "minutes": options.budget.minutes if options.budget is not None else None,
         **chosen,
         "seconds": {stage: round(duration, 3) for stage, duration in seconds.items()},
+        "peak_memory": peaks(options.device),
         "device": describe_device(options.device),
         "processes": current_processes().count,
         "seed": task.experiment.seed,
