@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from nodepiece.commands.serve import LOCAL, is_loopback, settings_of
+from nodepiece.commands.serve import LOCAL, is_loopback, prepare_explanations, settings_of
 from nodepiece.errors import InputError
+from nodepiece.inference.links import LinkRun
+from nodepiece.inference.run import load
 from nodepiece.serving.server import address_of, bind
 
 TOKEN = "abcdefghijklmnop"
@@ -54,3 +56,12 @@ def test_a_port_in_use_is_refused_in_a_sentence() -> None:
             bind("127.0.0.1", bound.getsockname()[1])
     with pytest.raises(InputError, match="cannot serve at no such host"):
         bind("no such host", 0)
+
+
+def test_a_server_explains_a_fact_of_each_run_before_it_is_asked(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explained: list[dict[str, str]] = []
+    monkeypatch.setattr(LinkRun, "explain", lambda self, **fact: explained.append(fact))
+    prepare_explanations([load(run), load(run)]).join()
+    assert [sorted(fact) for fact in explained] == 2 * [["head", "relation", "tail"]]

@@ -1,8 +1,11 @@
 """nodepiece serve: runs over HTTP, with a page to explore them."""
 
 import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -87,15 +90,17 @@ def serve(
     def started(address: str) -> None:
         log(f"serving {', '.join(map(str, folders))} at {address}")
         err.print("stop it with Ctrl-C")
+        prepare_explanations(opened)
         if open_page:
             import webbrowser
 
             webbrowser.open(address)
 
+    opened: list[Run] = []
     if workers > 1:
         serve_workers(folders, settings, host, port, num_workers=workers, started=started)
         return
-    opened = [open_run(folder) for folder in folders]
+    opened += [open_run(folder) for folder in folders]
     serve_app(make_app(opened, settings), settings, host, port, started=started)
 
 
@@ -151,6 +156,30 @@ def open_run(folder: Path) -> "Run":
 
     with stage(f"opening {folder}"):
         return load(folder)
+
+
+def prepare_explanations(runs: Sequence["Run"]) -> Thread:
+    """Explain a fact of each run, in a thread that is returned.
+
+    The first explanation on a machine compiles code for up to a minute. Meanwhile the server
+    answers everything else.
+    """
+    from nodepiece.inference.facts import FactRun
+
+    def explain() -> None:
+        for run in runs:
+            if not isinstance(run, FactRun) or not run.dataset.train.num_triples:
+                continue
+            names = run.dataset.names
+            head, relation, tail = run.dataset.train.triples[0].tolist()
+            with suppress(InputError):  # a request says what is wrong
+                run.explain(
+                    head=names.node(head), relation=names.relation(relation), tail=names.node(tail)
+                )
+
+    thread = Thread(target=explain, name="nodepiece-explanations", daemon=True)
+    thread.start()
+    return thread
 
 
 def train_countries() -> Path:

@@ -35,6 +35,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     nodepiece.update_run(plain, add=hard)
     run = nodepiece.load(shutil.copytree(folder / "plain", folder / "countries"))
     nodepiece.calibrate_run(run)
+    run.explain(
+        head="Libya", relation="borders", tail="Chad"
+    )  # compiles what a visit would wait for
     labelled = nodepiece.load(shutil.copytree(GOLDEN / "classes", folder / "classes"))
     with served(run, plain, labelled, settings=ServeSettings(writable=True)) as found:
         yield found

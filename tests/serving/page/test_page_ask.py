@@ -1,6 +1,6 @@
 """Queries, answers and explanations on the page of `nodepiece serve`."""
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 from tests.serving.page.visit import Visit, answers, choose, hash_of
 
 
@@ -68,6 +68,25 @@ def test_an_answer_leads_to_its_explanation_drawn_as_paths(visit: Visit) -> None
         expect(page.get_by_role("heading", name=part)).to_be_visible()
     page.go_back()
     expect(page.locator(".invitation")).to_be_visible()
+
+
+def test_an_explanation_that_takes_longer_than_the_server_allows_is_asked_for_again(
+    visit: Visit,
+) -> None:
+    visit.expected = ("504",)
+    late: list[str] = []
+
+    def first_is_late(route: Route) -> None:
+        late.append(route.request.url)
+        if len(late) == 1:
+            route.fulfill(status=504, json={"status": 504, "detail": "no answer within 30 s"})
+        else:
+            route.continue_()
+
+    visit.page.route("**/explain", first_is_late)
+    page = visit.open("ask?head=Libya&relation=borders&tail=Chad")
+    expect(page.locator(".reasons .verdict")).to_be_visible()
+    assert len(late) == 2
 
 
 def test_an_inverse_relation_is_explained_as_the_fact_that_it_stands_for(visit: Visit) -> None:

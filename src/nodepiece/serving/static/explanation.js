@@ -22,14 +22,17 @@ export async function explanation(place, api, fact, { signal, focus, assume = []
     "Why ",
     factText([fact.head, fact.relation, fact.tail]),
   );
-  const body = h("div", { "aria-busy": "true" }, h("p", { class: "hint waiting" }, "Looking for reasons …"));
+  const body = h("div", { "aria-busy": "true" }, waiting("Looking for reasons …"));
   show(place, title, body);
   if (focus) {
     title.focus({ preventScroll: true });
     if (place.getBoundingClientRect().top > window.innerHeight * 0.7) place.scrollIntoView();
   }
   try {
-    const reasons = await api.explain({ ...fact, assume }, signal);
+    const reasons = await patiently(
+      () => api.explain({ ...fact, assume }, signal),
+      () => show(body, waiting("The first explanation compiles its code, which takes a minute …")),
+    );
     show(body, sections(reasons));
     if (focus) announce("The explanation is there.");
   } catch (error) {
@@ -37,6 +40,20 @@ export async function explanation(place, api, fact, { signal, focus, assume = []
     show(body, problem(error, null, () => explanation(place, api, fact, { signal, focus, assume })));
   }
   body.removeAttribute("aria-busy");
+}
+
+const waiting = (text) => h("p", { class: "hint waiting" }, text);
+
+/** Repeats a request that the server did not answer in time; it continues to compile meanwhile. */
+async function patiently(request, onLate) {
+  for (let late = 1; ; late++) {
+    try {
+      return await request();
+    } catch (error) {
+      if (error.status !== 504 || late > 4) throw error;
+      onLate();
+    }
+  }
 }
 
 const signed = (value) => `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}`;
