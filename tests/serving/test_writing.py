@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import httpx
@@ -118,6 +119,25 @@ def test_a_reader_sees_updates_of_another_process_soon(own_run: LinkRun) -> None
             update_run(other, add=[(f"new {number}", "lives in", "town 1")])
             headers = {"Nodepiece-Min-Version": str(number)}
             assert known_towns(client, f"new {number}", **headers)[0] == number
+
+
+def test_a_reader_keeps_no_batches_that_were_compacted(
+    own_run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.inference.graph_updates.COMPACT_AFTER", 3)
+    other = load_links(own_run.folder)
+    with client_of(own_run) as client:
+        for number in range(1, 12):
+            update_run(other, add=[(f"new {number}", "lives in", "town 1")])
+            headers = {"Nodepiece-Min-Version": str(number)}
+            assert known_towns(client, f"new {number}", **headers)[0] == number
+        for _ in range(200):
+            state = own_run.updates.state if own_run.updates is not None else None
+            if state is not None and state.base_number == 9:
+                break
+            sleep(0.02)
+        assert state is not None and state.base_number == 9 and len(state.batches) == 2
+    assert facts_of(own_run) == facts_of(other)
 
 
 def test_a_writer_follows_updates_of_another_process(

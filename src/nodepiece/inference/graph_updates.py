@@ -89,6 +89,11 @@ def last_number(run: Path) -> int | None:
     )
 
 
+def last_base(run: Path) -> int | None:
+    """The number of the last base; None if the graph of the run never changed."""
+    return max(_bases(run / UPDATES_FOLDER), default=None)
+
+
 def open_updates(run: Path, model_hash: str) -> StoredState:
     """The latest state of an updated run. `model_hash`: that of the weights it must belong to."""
     folder = run / UPDATES_FOLDER

@@ -191,9 +191,9 @@ def write_compacted(run: LinkRun, snapshot: Snapshot) -> int:
 def use_base(run: LinkRun, number: int) -> None:
     """Replace the base of the current snapshot, and the batches up to it, by a later base."""
     snapshot = run.snapshot
-    if snapshot.updates is None or snapshot.updates.state.base_number >= number:
-        return  # another process has compacted it, and this one has read that
-    state = snapshot.updates.state
+    state = None if snapshot.updates is None else snapshot.updates.state
+    if state is None or not state.base_number < number <= state.number:
+        return  # it is in use already, or of batches that are not read yet
     later = state.batches[number - state.base_number :]
     base = open_base(run.folder, number, run.opened.files.model_hash)
     run.snapshot = snapshot.rebased(replace(base, number=state.number, batches=later))

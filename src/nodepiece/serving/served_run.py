@@ -18,10 +18,10 @@ from nodepiece.graph.arrays import LongArray
 from nodepiece.graph.names import UnknownName
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import FactRun
-from nodepiece.inference.graph_updates import last_number
+from nodepiece.inference.graph_updates import last_base, last_number
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
-from nodepiece.inference.update import updatable
+from nodepiece.inference.update import updatable, use_base
 from nodepiece.serving.answers import PredictOptions, State, current_state, predict
 from nodepiece.serving.batch_answers import AskedTogether, Unanswered, answer_together
 from nodepiece.serving.batching import Batcher
@@ -130,8 +130,12 @@ class ServedRun:
         run = self.run
         if self.writer is not None:
             return  # which does it between two batches
-        if isinstance(run, LinkRun) and not run.is_up_to_date(last_number(run.folder)):
+        if not isinstance(run, LinkRun):
+            return
+        if not run.is_up_to_date(last_number(run.folder)):
             run.refresh()
+        if (base := last_base(run.folder)) is not None:
+            use_base(run, base)  # else the batches of all updates would stay in memory
 
     @computed_once
     def map(self) -> StoredMap:
