@@ -79,14 +79,22 @@ def pieces_text(content: dict[str, Any]) -> Iterator[str]:
 def necessary_text(content: dict[str, Any]) -> Iterator[str]:
     yield ""
     if not content["necessary"]:
-        yield "Necessary facts: none; no fact near the two nodes lowers the answer"
+        yield from folded("Necessary facts: none; no fact near the two nodes lowers the answer")
         return
-    yield from folded("Necessary facts, by rank and score without them")
+    after = content["without_all"]
+    if after["rank"] > content["rank"]:
+        yield from folded(
+            "Necessary facts: the answer falls without them; rank, score without each"
+        )
+    else:
+        yield from folded(
+            "Necessary facts: none; the answer depends most on these, and does not fall without "
+            "them; rank, score without each"
+        )
     for each in content["necessary"]:
         numbers = f"{each['rank_without']:8g}  {each['score_without']:8.3f}  "
         yield from folded(fact_text(each["fact"]), numbers)
     if len(content["necessary"]) > 1:
-        after = content["without_all"]
         yield f"{after['rank']:8g}  {after['score']:8.3f}  without all of them"
 
 
