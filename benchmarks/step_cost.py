@@ -13,6 +13,7 @@ file.
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -145,22 +146,27 @@ def main() -> None:
                 if not VARIANTS[name].whole or num_nodes <= WHOLE_UP_TO:
                     rows.append(measured_apart(path, name, options))
                     print(f"{name}: {json.dumps(rows[-1])}", flush=True)
+            if options.out is not None:
+                write_results(measured, options)
+
+
+def write_results(measured: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> None:
+    """Write what was measured so far, and the figure."""
     cost = "seconds" if options.device != "cpu" else "processor_seconds"
+    command = ["python", "-m", "benchmarks.step_cost", "--largest", str(options.largest)]
+    command += ["--device", options.device, "--threads", str(options.threads)]
+    if options.variants != list(VARIANTS):
+        command += ["--variants", *options.variants]
     content = {
-        "command": f"python -m benchmarks.step_cost --largest {options.largest} "
-        f"--device {options.device} --threads {options.threads}",
+        "command": shlex.join(command),
         "cpus": os.cpu_count(),
         "cost": cost,
-        "growth": {name: rows[-1][cost] / rows[0][cost] for name, rows in measured.items()},
+        "growth": {name: rows[-1][cost] / rows[0][cost] for name, rows in measured.items() if rows},
         "measured": measured,
     }
-    print(json.dumps(content["growth"], indent=1))
-    if options.out is not None:
-        write_json(options.out, content)
-        plot_step_cost(
-            {name: [(row["nodes"], row[cost]) for row in rows] for name, rows in measured.items()},
-            options.out.with_suffix(".svg"),
-        )
+    write_json(options.out, content)
+    lines = {name: [(row["nodes"], row[cost]) for row in rows] for name, rows in measured.items()}
+    plot_step_cost(lines, options.out.with_suffix(".svg"))
 
 
 def measured_apart(path: Path, name: str, options: argparse.Namespace) -> dict[str, Any]:

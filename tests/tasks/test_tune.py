@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import nodepiece
 from nodepiece.cli import app
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, Stopped
 from nodepiece.settings import Experiment, load_experiment, settings_by_name
 from nodepiece.tasks import tune as search
 from nodepiece.tasks.link_prediction import LinkPrediction
@@ -142,6 +142,15 @@ def test_a_stopped_search_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not tune_source(graph, options_of(folder)).is_stopped
     found = tune_source(graph, options_of(folder), resume=True)
     assert found.is_stopped and found.num_trials == 1
+
+
+def test_a_search_that_is_stopped_in_its_first_trial_has_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "run_trial", lambda *_: (0.25, "stopped"))
+    monkeypatch.setattr(search, "num_validated", lambda task, options: 7)
+    with pytest.raises(Stopped, match="before a trial was finished"):
+        tune_source(write_facts(tmp_path / "graph.tsv"), options_of(tmp_path / "search"))
 
 
 def base_of(loss: str = "sampled-softmax", settings: dict[str, Any] | None = None) -> Experiment:

@@ -1,5 +1,6 @@
 """nodepiece tune: search for settings."""
 
+import shlex
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -125,8 +126,9 @@ def tune(
     for sentence in summary(found):
         log(sentence)
     if found.is_stopped:
-        again = f"nodepiece tune {graph} -o {output} --minutes {minutes:g} --resume"
-        raise Stopped(f"stopped; continue with: {again}")
+        words = ["nodepiece", "tune", graph, "-o", str(output), "--minutes", f"{minutes:g}"]
+        words += [] if data is None else ["--data", str(data)]
+        raise Stopped(f"stopped; continue with: {shlex.join([*words, '--resume'])}")
 
 
 def summary(found: "Tuned") -> list[str]:

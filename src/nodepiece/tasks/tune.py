@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import torch
 
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, Stopped
 from nodepiece.files import atomic_file
 from nodepiece.settings import Experiment, to_toml
 from nodepiece.tasks.budget import chosen_number, ranking_time, seconds_of, with_facts
@@ -118,8 +118,8 @@ def tune_task(task: LinkPrediction, options: TuneOptions, *, fixed: Collection[s
         write_best(study, base, options.folder)
         is_over = deadline - perf_counter() < MIN_LENGTH * options.trial_seconds
     if is_stopped and not finished(study):
-        raise InputError(
-            f"the search was stopped before a trial was finished; continue it with --resume -o "
+        raise Stopped(
+            "the search was stopped before a trial was finished; continue it with --resume -o "
             f"{options.folder}"
         )
     return result_of(study, base, options.folder, is_stopped=is_stopped)
