@@ -42,6 +42,16 @@ def in_site(path: str) -> str:
     )
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put pages that the navigation in mkdocs.yml does not name at the end of the how-to pages."""
+    listed = set(re.findall(r"[\w-]+\.md", str(config.nav)))
+    found = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert config.nav is not None
+    (how_to,) = (each["How to"] for each in config.nav if "How to" in each)
+    how_to += sorted(found - listed)
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages, and copies of all files that pages link to."""
     for name, page in GENERATED.items():
