@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from nodepiece.inference.transformer import NodeVectorizer
     from nodepiece.inference.tune import tune
     from nodepiece.inference.update import Updated, keep_vectors, update_run
+    from nodepiece.report.map import MapSettings, NodeMap, map_run
     from nodepiece.serving.client import RemoteRun, connect
     from nodepiece.settings import Experiment, load_experiment
     from nodepiece.tokenizer.changing_graph import ChangingGraph
@@ -61,8 +62,10 @@ __all__ = [
     "InputError",
     "KnowledgeGraph",
     "LabelSplitSettings",
+    "MapSettings",
     "NamedVectors",
     "Names",
+    "NodeMap",
     "NodePieceEmbedding",
     "NodeVectorizer",
     "Prediction",
@@ -87,6 +90,7 @@ __all__ = [
     "load_experiment",
     "load_tokens",
     "make_dataset",
+    "map_run",
     "open_dataset",
     "read_dataset",
     "read_graph",
@@ -133,7 +137,10 @@ _HOMES = {
     "load_countries": "nodepiece.data.embedded",
     "load_experiment": "nodepiece.settings",
     "load_tokens": "nodepiece.tokenizer.storage",
+    "MapSettings": "nodepiece.report.map",
+    "NodeMap": "nodepiece.report.map",
     "make_dataset": "nodepiece.data.any_graph",
+    "map_run": "nodepiece.report.map",
     "open_dataset": "nodepiece.data.open",
     "read_dataset": "nodepiece.data.read",
     "read_graph": "nodepiece.data.read",

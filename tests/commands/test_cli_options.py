@@ -23,6 +23,8 @@ OTHER_NAMES = {
     "as_json": "--json",
     "list_all": "--list",
     "all_nodes": "--all",
+    "everything": "--all",
+    "open_page": "--open",
 }
 
 

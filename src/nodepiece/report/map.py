@@ -59,6 +59,11 @@ class NodeMap:
     is_anchor: NDArray[np.bool_]  # (num_nodes,) one of the commonest anchors
     num_nodes_in_run: int  # more than are on the map, if it is a sample
 
+    def __repr__(self) -> str:
+        return (
+            f"NodeMap({self.method}: {len(self.names):,} nodes in {len(self.group_names)} groups)"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The map as lists: `groups` has the name of the group of every node."""
         x, y = np.round(self.positions.T.astype(np.float64), 4).tolist()
