@@ -5,7 +5,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from benchmarks.propagation import Batch, Queries, batch_loss, hidden_together
 
 from nodepiece.decoders.propagation import Propagation, PropagationSettings
 from nodepiece.encoders import message_moments_cpu
@@ -73,31 +72,3 @@ def test_kernels_and_plain_pytorch_give_the_same_scores_and_gradients() -> None:
 def test_settings_out_of_range_are_refused() -> None:
     with pytest.raises(InputError, match=r"propagation\.layers"):
         PropagationSettings(layers=-1)
-
-
-def test_every_query_has_its_answers_and_at_least_one_target() -> None:
-    queries = Queries(BOTH_WAYS, 4, hidden_together(BOTH_WAYS, 5, "facts"))
-    rng, device = np.random.default_rng(0), torch.device("cpu")
-    batches = queries.shuffled(2, 0.5, rng, device)
-    asked = {
-        (int(batch.heads[row]), int(batch.relations[row]), int(answer))
-        for batch in batches
-        for row, answer in zip(batch.rows.tolist(), batch.answers.tolist(), strict=True)
-    }
-    assert asked == {tuple(fact) for fact in BOTH_WAYS.tolist()}
-    assert all(set(batch.rows[batch.targets].tolist()) == {0, 1} for batch in batches)
-
-
-def test_edges_are_hidden_with_their_inverses_or_with_all_between_two_nodes() -> None:
-    facts = np.array([[0, 0, 1], [1, 1, 0], [1, 1, 2]], dtype=np.int32)
-    both = np.concatenate([facts, np.stack([facts[:, 2], facts[:, 1] + 2, facts[:, 0]], axis=1)])
-    assert hidden_together(both, 3, "facts").tolist() == [0, 1, 2, 0, 1, 2]
-    assert hidden_together(both, 3, "pairs").tolist() == [0, 0, 1, 0, 0, 1]
-
-
-def test_other_answers_are_no_negatives() -> None:
-    # One query with answers 0 and 1, of which 1 is the target; node 2 is no answer.
-    one, both = torch.ones(1, dtype=torch.int64), torch.tensor([0, 1])
-    batch = Batch(one, one, torch.tensor([0, 0]), both, one, torch.ones(1), one)
-    loss = batch_loss(torch.tensor([[100.0, 2.0, 1.0]]), batch)
-    assert loss.item() == pytest.approx(np.log1p(np.exp(-1)))
