@@ -20,6 +20,7 @@ from nodepiece.inference.run import load_links
 from nodepiece.inference.update import update_run
 from nodepiece.inference.update_groups import Committed, GraphUpdate, commit_group
 from nodepiece.serving import writer as writers
+from nodepiece.serving.name_search import NameSearch
 from nodepiece.serving.problems import Problem
 from nodepiece.serving.settings import Limits, ServeSettings
 from nodepiece.serving.writer import GraphWriter
@@ -66,6 +67,25 @@ def test_a_node_that_was_added_is_found_by_a_search(writing: httpx.Client) -> No
         assert found == {"version": 1, "nodes": [{"name": "Inga Ida", "facts": 1}]}
     update(writing, remove_nodes=["Inga Ida"])
     assert got(writing.get(f"{RUN}/nodes", params={"search": "inga"}))["nodes"] == []
+
+
+def test_an_index_of_names_is_built_again_when_many_were_added(
+    writing: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.serving.node_finder.MAX_ADDED", 3)
+    built = threading.Event()
+    build = NameSearch.of
+
+    def build_and_report(*arguments: Any) -> NameSearch:
+        built.set()
+        return build(*arguments)
+
+    monkeypatch.setattr(NameSearch, "of", staticmethod(build_and_report))
+    update(writing, add=[[f"Inga {n}", "lives in", "town 1"] for n in range(5)])
+    for _ in range(3):
+        found = got(writing.get(f"{RUN}/nodes", params={"search": "inga"}))
+        assert len(found["nodes"]) == 5
+        assert built.wait(20)
 
 
 def test_an_update_that_changes_nothing_has_the_current_version(writing: httpx.Client) -> None:

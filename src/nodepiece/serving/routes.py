@@ -25,9 +25,10 @@ from nodepiece.serving.answers import (
 from nodepiece.serving.batch_answers import Unanswered
 from nodepiece.serving.checks import check_names, check_number, check_query, check_top
 from nodepiece.serving.examples import ANSWERS
+from nodepiece.serving.node_finder import num_facts
 from nodepiece.serving.node_record import graph_of, names_of, node_record
 from nodepiece.serving.responses import arrow_response, json_response, wants_arrow
-from nodepiece.serving.served_run import ServedRun, num_facts
+from nodepiece.serving.served_run import ServedRun
 from nodepiece.serving.service import Service
 
 Text = Annotated[str | None, Query()]
@@ -343,7 +344,7 @@ def node_list(served: ServedRun, state: State, search: str, limit: int) -> Respo
     names, counts = names_of(state.run), num_facts(state)
     nodes = [
         {"name": names.node(node), "facts": int(counts[node])}
-        for node in served.find_nodes(state, search, limit)
+        for node in served.finder.find(state, search, limit)
     ]
     return json_response({"version": state.version, "nodes": nodes})
 

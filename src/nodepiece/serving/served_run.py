@@ -1,4 +1,4 @@
-"""A run as it is served: its name, its current state, and the search among its names."""
+"""A run as it is served: its name and its current state."""
 
 import asyncio
 import json
@@ -7,14 +7,10 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from starlette.responses import Response
 
 from nodepiece.encoders.parameters import num_parameters
 from nodepiece.errors import InputError
-from nodepiece.graph.arrays import LongArray
 from nodepiece.graph.names import UnknownName
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import FactRun
@@ -29,8 +25,8 @@ from nodepiece.serving.follower import Follower
 from nodepiece.serving.metrics import Metrics
 from nodepiece.serving.models import NamedFact
 from nodepiece.serving.name_ids import NameIds
-from nodepiece.serving.name_search import NameSearch
-from nodepiece.serving.node_record import graph_of, is_present, names_of
+from nodepiece.serving.node_finder import NodeFinder
+from nodepiece.serving.node_record import graph_of, names_of
 from nodepiece.serving.problems import Problem
 from nodepiece.serving.service_pool import ComputePool
 from nodepiece.serving.settings import ServeSettings
@@ -81,7 +77,7 @@ class ServedRun:
             candidates = state.run.snapshot.candidates
             _ = candidates.known_tails, candidates.has_loops, candidates.num_facts
         self._warm_up(state)
-        _ = self.search, self.ids
+        _ = self.finder, self.ids
         if not isinstance(self.run, LinkRun):
             return
         if not self.writable or self.settings.forward_to is not None:
@@ -152,40 +148,8 @@ class ServedRun:
         return answer_together(self.ids, state, asked, options)
 
     @computed_once
-    def search(self) -> NameSearch:
-        """The names that the run had at the first search."""
-        names, counts = names_of(self.run).nodes, num_facts(self.state())
-        return NameSearch.of(names, counts[: len(names)])
-
-    def find_nodes(self, state: State, text: str, limit: int) -> list[int]:
-        """Nodes whose names begin with a text, then nodes that have it in their names."""
-        counts, present = num_facts(state), is_present(state.run)
-        names = names_of(state.run).nodes
-        if not text:
-            found = np.argsort(-counts, kind="stable")[: limit + num_removed(state)].tolist()
-            return [node for node in found if present is None or present[node]][:limit]
-        found = []
-        for at_start in (True, False):
-            more = self._matches(names, text, limit + num_removed(state), at_start=at_start)
-            kept = [node for node in more if present is None or present[node]]
-            found += sorted(kept, key=lambda node: -counts[node])
-            if len(set(found)) >= limit:
-                break
-        return list(dict.fromkeys(found))[:limit]
-
-    def _matches(
-        self, names: pa.LargeStringArray, text: str, limit: int, *, at_start: bool
-    ) -> list[int]:
-        """Matches among the names of the index, and among those that were added since."""
-        number = len(self.search.nodes)
-        found = [n for n in self.search.find(text, limit, at_start=at_start) if n < len(names)]
-        added = names[number:]
-        if len(added):
-            match = pc.starts_with if at_start else pc.match_substring
-            is_found = match(added, text, ignore_case=True)
-            more = np.flatnonzero(is_found.to_numpy(zero_copy_only=False))
-            found += (more[:limit] + number).tolist()
-        return found
+    def finder(self) -> NodeFinder:
+        return NodeFinder(self.state())
 
     def record(self) -> dict[str, Any]:
         """What the list of runs has about the run."""
@@ -226,19 +190,6 @@ def why_not_writable(run: Run) -> str:
     except InputError as error:
         return str(error)
     return ""
-
-
-def num_facts(state: State) -> LongArray:
-    """(num_nodes,): the facts of each node."""
-    if isinstance(state.run, FactRun):
-        return state.run.snapshot.candidates.num_facts
-    graph = graph_of(state.run)
-    return np.bincount(graph.triples[:, ::2].ravel(), minlength=graph.num_nodes)
-
-
-def num_removed(state: State) -> int:
-    present = is_present(state.run)
-    return 0 if present is None else int((~present).sum())
 
 
 def read_metrics(run: Run) -> dict[str, Any]:
