@@ -38,13 +38,20 @@ def plot_budget(
     top = 1 - 0.75 / figure.get_figheight()
     panels = figure.subplots(rows, columns, squeeze=False)
     figure.subplots_adjust(
-        left=0.07, right=0.985, top=top, bottom=0.55 / figure.get_figheight(), hspace=0.45
+        left=0.07,
+        right=0.985,
+        top=top,
+        bottom=0.55 / figure.get_figheight(),
+        hspace=0.45,
+        wspace=0.18,
     )
     models = sorted({model for panel in curves.values() for model in panel} - {first})
     colours = {model: OTHERS[place % len(OTHERS)] for place, model in enumerate(models)}
     for axes, (dataset, of_models) in zip(panels.flat, curves.items(), strict=False):
         draw_curves(axes, of_models, colours | {first: FIRST}, first)
         axes.set_title(dataset, fontsize=10.5, color=INK, loc="left")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("MRR, a sample of valid", fontsize=9)
     for axes in panels.flat[len(curves) :]:
         axes.set_visible(False)
     add_title(figure, title)
@@ -71,6 +78,5 @@ def draw_curves(
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("minutes", fontsize=9)
-    axes.set_ylabel("MRR, a sample of valid", fontsize=9)
     plain(axes, grid="both")
-    axes.legend(fontsize=7, frameon=False, loc="lower right", labelcolor=INK)
+    axes.legend(fontsize=7, frameon=False, loc="best", labelcolor=INK)
