@@ -8,6 +8,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.memory_estimate import Memory, Sizes, estimate_memory
 from nodepiece.tasks.plan import PlanInput, count_parameters, input_from_sizes
 
+MARGIN = 0.85  # of the memory that is planned with, as estimates may be too low
 MIN_BATCH = 32
 MIN_ANCHORS = 100
 EVALUATION_SHARE = 0.2  # of the memory, for scores in evaluation
@@ -25,7 +26,7 @@ def fitted(experiment: Experiment, sizes: Sizes, memory: int) -> Experiment | No
     evaluation = replace(experiment.evaluation, memory_gigabytes=round(max(0.01, limit), 3))
     first = replace(experiment, evaluation=evaluation)
     for candidate in (first, *smaller(first)):
-        if memory_of(candidate, sizes).peak <= memory:
+        if memory_of(candidate, sizes).peak <= MARGIN * memory:
             return candidate
     return None
 

@@ -14,7 +14,7 @@ from nodepiece.tasks.tokens import tokenizer_settings_of
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.losses import SAMPLED_SOFTMAX
 
-PROGRAM_BYTES = 480 * 2**20  # Python, PyTorch and numba with their compiled code
+PROGRAM_BYTES = 550 * 2**20  # Python, PyTorch and numba with their compiled code
 BYTES_PER_PARAMETER = 16  # the weight, its gradient, and the two moments of Adam
 BYTES_PER_FACT = 28  # head, relation and tail; an edge at each end
 TOKENIZER_ROOM = 1.8  # memory of the search, as a multiple of the token table
