@@ -92,7 +92,7 @@ def test_support_is_the_largest_confidence_of_a_rule(seed: int, relation: int) -
 
 
 def test_speakers_of_french_are_citizens_of_france() -> None:
-    """Nine of ten others that speak French (2) are citizens (0) of France (1)."""
+    """Nine of ten others with French (2) as their language are citizens (0) of France (1)."""
     french, france, ada = 10, 11, 12
     speakers = [(x, 1, french) for x in (*range(10), ada)]
     citizens = [(x, 0, france) for x in range(9)]
