@@ -66,3 +66,20 @@ def test_an_unknown_name_is_reported() -> None:
 )
 def test_times_are_readable(seconds: float, words: str) -> None:
     assert readable_time(seconds) == words
+
+
+def test_what_would_be_chosen_for_a_graph_in_some_minutes() -> None:
+    folder = files("nodepiece") / "data" / "countries"
+    words = ["plan", str(folder), "--minutes", "0.01,0.1", "--device-memory", "2GB", "--json"]
+    result = RUNNER.invoke(app, [*words, "--device", "cpu"])
+    short, long = json.loads(result.stdout)
+    assert short["steps"] < long["steps"]
+    assert long["memory"]["peak"] < 2e9
+    assert long["settings"]["encoder.kind"] == "gated-sum"
+
+
+def test_minutes_are_for_graphs_and_not_for_experiments() -> None:
+    result = RUNNER.invoke(app, ["plan", "countries", "--minutes", "10"])
+    assert "countries is an experiment; leave them out" in str(result.exception)
+    result = RUNNER.invoke(app, ["plan", "fb15k-237", "--minutes", "ten"])
+    assert "--minutes are numbers" in str(result.exception)

@@ -314,3 +314,13 @@ def test_curves_for_tensorboard_are_written(nodepiece: Nodepiece) -> None:
 
     assert nodepiece("train", "countries", "--tensorboard", "curves", *ONE_EPOCH).status == 0
     assert list(Path("curves/countries").glob("events.*"))
+
+
+def test_a_graph_is_trained_without_a_toml_file(nodepiece: Nodepiece) -> None:
+    facts = [f"n{node}\tnext\tn{(node + step) % 40}\n" for node in range(40) for step in (1, 2)]
+    Path("ring.tsv").write_text("".join(facts))
+    ran = nodepiece("train", "ring.tsv", "-o", "run", "--device", "cpu")
+    assert ran.status == 0
+    assert "10 minutes, as no --minutes were given" in ran.err
+    assert "chosen: " in ran.err and "minutes are enough" in ran.err
+    assert Path("run/config.toml").is_file()
