@@ -49,7 +49,7 @@ ranks are realistic. Seconds are of training with its validation; {SHARED} other
 at the same time. {REMARK} The file has a remark on how the row was run. "The paper" is the
 corresponding row of its tables, with its time on one RTX 8000. `-best` is our own recipe, not the
 paper's. Rows without a link are of others, with their source. Speed on a CPU is in the
-[README](../README.md), graphs of millions of nodes in [scale.md](scale.md). This page is written by
+[speed.md](speed.md), graphs of millions of nodes in [scale.md](scale.md). This page is written by
 `python -m scripts.write_results`, and as a page with the same tables by `nodepiece report`.
 """
 INDUCTIVE = """
