@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inference.explained_runs import KINDS, a_fact, trained
+from tests.tasks.professions import EXPERIMENT, professions
 
 from nodepiece.errors import InputError
 from nodepiece.inference.explain_paths import BY_PROPAGATION, BY_REMOVAL, BY_WALKS
@@ -17,8 +18,10 @@ from nodepiece.inference.explanation import Explanation
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.links import LinkRun
-from nodepiece.inference.run import load_links
+from nodepiece.inference.run import load, load_links
 from nodepiece.inference.update import update_run
+from nodepiece.tasks.node_classification import NodeClassification
+from nodepiece.tasks.runner import RunOptions, run_experiment
 
 Fact = tuple[str, str, str]
 
@@ -312,3 +315,10 @@ def hops(run: LinkRun, start: str, end: str) -> int:
 def cosine(run: FactRun, one: str, other: str) -> float:
     first, second = run.embed([one, other]).astype(float)
     return float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
+
+
+def test_a_run_of_node_classification_explains_no_facts(tmp_path: Path) -> None:
+    task = NodeClassification(EXPERIMENT, professions())
+    run_experiment(task, RunOptions(tmp_path / "run", torch.device("cpu")))
+    with pytest.raises(InputError, match="it predicts no facts"):
+        load(tmp_path / "run").explain(head="a", relation="b", tail="c")
