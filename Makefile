@@ -44,7 +44,7 @@ lint: .venv/installed-dev
 	$(BIN)/mypy
 
 docs: .venv/installed-dev
-	DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html, or: python -m http.server -d site"
 
 release-check: .venv/installed-dev
