@@ -28,7 +28,7 @@ def plot_step_cost(lines: Lines, path: Path) -> None:
 
 
 def draw_step_cost(lines: Lines) -> Figure:
-    """One line for each model; both axes are logarithmic.
+    """One line for each model; the axis of nodes is logarithmic.
 
     A name that ends in ", whole" is drawn dashed, in the colour of the model without it.
     """
@@ -52,7 +52,7 @@ def draw_step_cost(lines: Lines) -> Figure:
                 label=name.replace(WHOLE, "; all of them updated"),
             )
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set_ylim(bottom=0)
     axes.set_xlabel("nodes")
     axes.set_ylabel("milliseconds a step")
     plain(axes, grid="both")
