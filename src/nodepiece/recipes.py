@@ -128,6 +128,8 @@ def find_recipe(name: str) -> Recipe:
         raise _not_an_experiment(name, "a folder")
     if name not in known:
         near = get_close_matches(name, known, n=3)
+        if not near and (Path(name).suffix or len(Path(name).parts) > 1):
+            raise InputError(f"there is no file or folder {name}; check its path")
         hint = (
             f"did you mean {' or '.join(near)}?" if near else "`nodepiece experiments` lists them"
         )

@@ -81,6 +81,7 @@ def test_without_an_experiment_it_is_said_how_to_list_them(nodepiece: Nodepiece)
         ("contries", "contries is neither a TOML file nor a known experiment; did you mean count"),
         ("xyz", "`nodepiece experiments` lists them"),
         ("mine.toml", "there is no experiment file mine.toml"),
+        ("mine.tsv", "there is no file or folder mine.tsv; check its path"),
     ],
 )
 def test_an_unknown_experiment_is_refused_with_the_known_ones(

@@ -215,6 +215,28 @@ def test_less_memory_gives_smaller_batches_then_a_sample_then_a_sentence() -> No
         with_memory(0.001)
 
 
+def test_the_memory_that_is_asked_for_is_enough() -> None:
+    shape = GraphShape(2_500_000, 16_000_000, 50, 20_000_000, 0.1)
+
+    def choose_with(memory: float) -> Experiment:
+        machine = replace(MACHINE, memory=int(memory))
+        return choose("mine", "mine", shape, machine, 60, time_step=lambda _: 0.1).experiment
+
+    with pytest.raises(InputError, match=r"needs at least [\d.]+ GB") as refusal:
+        choose_with(1e9)
+    least = 1e9 * float(str(refusal.value).split("at least ")[1].split()[0])
+    choose_with(least)
+    with pytest.raises(InputError, match="needs at least"):
+        choose_with(least - 2e8)
+
+
+def test_settings_that_are_given_do_not_exceed_the_memory(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(150))
+    with pytest.raises(InputError, match=r"needs about .* and 1.0 GB may be used"):
+        train_file(graph, tmp_path / "run", memory=10**9, overrides=["encoder.dim=200000"])
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_recipe_that_does_not_fit_is_refused_with_a_batch_size_that_does(tmp_path: Path) -> None:
     shape = replace(MEDIUM, num_nodes=1_000_000)
     chosen = with_all_nodes(Experiment(name="mine", dataset="mine"), shape, MACHINE)

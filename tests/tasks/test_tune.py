@@ -1,6 +1,7 @@
 """Hyperparameter search: where it starts, what it may change, how it goes on."""
 
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,47 @@ def test_a_search_that_is_stopped_in_its_first_trial_has_no_result(
     monkeypatch.setattr(search, "num_validated", lambda task, options: 7)
     with pytest.raises(Stopped, match="before a trial was finished"):
         tune_source(write_facts(tmp_path / "graph.tsv"), options_of(tmp_path / "search"))
+
+
+def test_a_trial_that_was_stopped_is_the_first_when_the_search_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends, rates = iter(["stopped", "finished"]), list[float]()
+
+    def run_trial(task: LinkPrediction, trial: Any, options: TuneOptions) -> tuple[float, str]:
+        rates.append(task.experiment.training.learning_rate)
+        return 0.25, next(ends)
+
+    monkeypatch.setattr(search, "run_trial", run_trial)
+    monkeypatch.setattr(search, "num_validated", lambda task, options: 7)
+    graph, folder = write_facts(tmp_path / "graph.tsv"), tmp_path / "search"
+    with pytest.raises(Stopped):
+        tune_source(graph, options_of(folder))
+    found = tune_source(graph, options_of(folder), resume=True)
+    assert rates[0] == rates[1]
+    assert found.first_score == 0.25
+
+
+def test_a_search_shorter_than_a_trial_is_refused(tmp_path: Path, trials: list[Experiment]) -> None:
+    graph, folder = write_facts(tmp_path / "graph.tsv"), tmp_path / "search"
+    with pytest.raises(InputError, match=r"a trial takes 5 minutes, and the search 0.0005"):
+        tune_source(graph, options_of(folder, trial_minutes=5))
+    assert not folder.exists()
+    tune_times(1, graph, folder)
+    shorter = TuneOptions(folder, torch.device("cpu"), minutes=1e-6)
+    with pytest.raises(InputError, match=r"a trial takes .* give at least as many --minutes"):
+        tune_source(graph, shorter, resume=True)
+    assert len(trials) == 1
+
+
+def test_the_time_of_a_search_includes_what_was_before_the_trials(
+    tmp_path: Path, trials: list[Experiment]
+) -> None:
+    options = TuneOptions(
+        tmp_path / "search", torch.device("cpu"), 10, started=perf_counter() - 590
+    )
+    tune_source(write_facts(tmp_path / "graph.tsv"), options, overrides=SETTINGS)
+    assert len(trials) == 1  # ten seconds are left, too few for another
 
 
 def base_of(loss: str = "sampled-softmax", settings: dict[str, Any] | None = None) -> Experiment:

@@ -3,6 +3,7 @@
 import shlex
 import signal
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -87,6 +88,7 @@ def tune(
     FOLDER/best.toml has the best settings so far, for `nodepiece train`; FOLDER/study.log all
     trials, and --resume adds more.
     """
+    started = perf_counter()  # before libraries are imported
     from nodepiece.tasks.machine import parse_memory
     from nodepiece.tasks.open_tuning import tune_source
     from nodepiece.tasks.train import choose_device
@@ -117,6 +119,7 @@ def tune(
                 callbacks=(progress,),
                 log=progress.log,
                 should_stop=should_stop,
+                started=started,
             ),
             data=data,
             overrides=changes,

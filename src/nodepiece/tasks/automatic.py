@@ -20,7 +20,7 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
-from nodepiece.tasks.fit_memory import MARGIN, fitted, gigabytes, memory_of, smaller
+from nodepiece.tasks.fit_memory import fitted, gigabytes, least_memory
 from nodepiece.tasks.machine import Machine
 from nodepiece.tasks.memory_estimate import Sizes
 from nodepiece.tokenizer.settings import TokenizerSettings
@@ -121,8 +121,7 @@ def choose(
     one_vs_all = fitted(with_all_nodes(base, shape, machine), sizes, machine.memory)
     sampled = fitted(with_samples(base, shape, machine), sizes, machine.memory)
     if one_vs_all is None and sampled is None:
-        last = list(smaller(with_samples(base, shape, machine)))[-1]
-        least = int(memory_of(last, sizes).peak / MARGIN)
+        least = least_memory(with_samples(base, shape, machine), sizes, machine.memory)
         raise InputError(
             f"{name} needs at least {gigabytes(least)} of memory, and {gigabytes(machine.memory)} "
             "may be used; allow more with --memory"

@@ -31,6 +31,21 @@ def fitted(experiment: Experiment, sizes: Sizes, memory: int) -> Experiment | No
     return None
 
 
+def least_memory(experiment: Experiment, sizes: Sizes, too_little: int) -> int:
+    """The least memory that `fitted` finds settings for, in units of 100 MB."""
+    unit = 10**8
+    low, high = too_little // unit, 2 * (too_little // unit) + 1
+    while fitted(experiment, sizes, high * unit) is None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fitted(experiment, sizes, middle * unit) is None:
+            low = middle
+        else:
+            high = middle
+    return high * unit
+
+
 def smaller(experiment: Experiment) -> Iterator[Experiment]:
     """The experiment with smaller batches, then fewer anchors and shorter vectors."""
     for batch_size in halved(experiment.training.batch_size, MIN_BATCH):

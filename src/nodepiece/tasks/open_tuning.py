@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.open import DataSource
@@ -15,7 +16,14 @@ from nodepiece.tasks.machine import machine_of
 from nodepiece.tasks.open_automatic import is_automatic, open_automatic
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.train import MIN_MINUTES
-from nodepiece.tasks.tune import BASE, Tuned, TuneOptions, import_optuna, tune_task
+from nodepiece.tasks.tune import (
+    BASE,
+    Tuned,
+    TuneOptions,
+    check_length,
+    import_optuna,
+    tune_task,
+)
 
 
 def tune_source(
@@ -33,11 +41,15 @@ def tune_source(
     folder goes on, from the settings that it began with.
     """
     import_optuna()  # before anything is read
+    if options.started is None:
+        options = replace(options, started=perf_counter())
     folder, base = options.folder, options.folder / BASE
     if base.is_file() and not resume:
         raise InputError(f"{folder} has a search; continue it with --resume, or choose another")
     if not base.is_file() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists and has no search in it; choose another folder")
+    if not base.is_file():
+        check_length(options)  # of a search that goes on, when its trials are known
     if base.is_file():
         if overrides:
             raise InputError("a search keeps the settings it began with; leave --set out")
@@ -52,7 +64,8 @@ def tune_source(
             log=options.log,
         )
         if options.trial_minutes is None and enough < options.trial_seconds / 60:
-            options = replace(options, trial_minutes=max(enough, MIN_MINUTES))
+            longest = options.trial_seconds / 60
+            options = replace(options, trial_minutes=min(longest, max(enough, MIN_MINUTES)))
     else:
         task = open_task(experiment_of(source, overrides, data), data)
     options.log(task.describe())

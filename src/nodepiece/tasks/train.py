@@ -80,14 +80,18 @@ def train_experiment(
             raise InputError("minutes are for one process; give training.epochs to several")
         task: Task[Any]
         if settings is None:
+            machine = machine_of(chosen, memory)
             task, enough = open_automatic(
                 str(experiment or ""),
-                machine_of(chosen, memory),
+                machine,
                 minutes or DEFAULT_MINUTES,
                 data=data,
                 overrides=overrides,
                 log=log,
             )
+            if overrides:  # which rule over a choice that fits
+                inputs = input_from_sizes(task.experiment, sizes_of(task))
+                refuse_too_large(inputs, machine.memory)
             if budget is not None and enough < budget.minutes:
                 elapsed = (perf_counter() - started) / 60
                 budget = Budget(min(budget.minutes, elapsed + max(enough, MIN_MINUTES)), started)

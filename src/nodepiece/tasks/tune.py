@@ -57,6 +57,7 @@ class TuneOptions:
     callbacks: tuple[Callback, ...] = ()
     log: Callable[[str], None] = lambda sentence: None
     should_stop: Callable[[], bool] = lambda: False
+    started: float | None = None  # by `perf_counter`; None: now
 
     def __post_init__(self) -> None:
         for name in ("minutes", "trial_minutes"):
@@ -91,24 +92,27 @@ def tune_task(task: LinkPrediction, options: TuneOptions, *, fixed: Collection[s
     `fixed` names settings that are not changed.
     """
     optuna = import_optuna()
-    deadline = perf_counter() + 60 * options.minutes
+    started = perf_counter() if options.started is None else options.started
+    deadline = started + 60 * options.minutes
     base, graph = task.experiment, task.graph
     if not task.num_evaluated("valid"):
         raise InputError(f"{task.dataset.name} has no facts to validate on; a search needs some")
     study = open_study(optuna, options)
     kept = study.user_attrs.get("fixed", sorted(fixed))  # as it was when the search began
     space = search_space(base, graph.num_nodes, graph.num_triples, kept)
+    start = start_of(base, space)
     if "facts" not in study.user_attrs:
         study.set_user_attr("fixed", kept)
         study.set_user_attr("trial_minutes", options.trial_seconds / 60)
         study.set_user_attr("facts", describe_facts(task))
-        study.enqueue_trial(start_of(base, space))
+        study.enqueue_trial(start)
     elif study.user_attrs["facts"] != describe_facts(task):
         raise InputError(
             f"{options.folder} has a search on other facts ({study.user_attrs['facts']}); choose "
             "another folder"
         )
     options = with_trial_minutes(options, study.user_attrs["trial_minutes"])
+    check_length(options)
     if "validation_facts" not in study.user_attrs:
         study.set_user_attr("validation_facts", num_validated(task, options))
     task = cast(LinkPrediction, with_facts(task, study.user_attrs["validation_facts"]))
@@ -122,7 +126,16 @@ def tune_task(task: LinkPrediction, options: TuneOptions, *, fixed: Collection[s
             "the search was stopped before a trial was finished; continue it with --resume -o "
             f"{options.folder}"
         )
-    return result_of(study, base, options.folder, is_stopped=is_stopped)
+    return result_of(study, base, start, options.folder, is_stopped=is_stopped)
+
+
+def check_length(options: TuneOptions) -> None:
+    """Refuse a search that is shorter than one trial."""
+    if options.trial_seconds > 60 * options.minutes:
+        raise InputError(
+            f"a trial takes {options.trial_seconds / 60:g} minutes, and the search "
+            f"{options.minutes:g}; give at least as many --minutes"
+        )
 
 
 def with_trial_minutes(options: TuneOptions, minutes: float) -> TuneOptions:
@@ -199,6 +212,7 @@ def next_trial(
         return True
     if end == "stopped":
         study.tell(trial, state=states.FAIL)
+        study.enqueue_trial(values)  # the first one when the search goes on
         return False
     if end == "pruned":
         study.tell(trial, state=states.PRUNED)
@@ -292,11 +306,13 @@ def best_of(study: Any, base: Experiment) -> Experiment:
     return with_values(base, study.best_trial.params)
 
 
-def result_of(study: Any, base: Experiment, folder: Path, *, is_stopped: bool) -> Tuned:
+def result_of(
+    study: Any, base: Experiment, start: dict[str, Any], folder: Path, *, is_stopped: bool
+) -> Tuned:
     done = finished(study)
     if not done:
         raise InputError("no trial was finished in this time; give more minutes, or fewer to each")
-    first = next((trial.value for trial in done if trial.number == 0), None)
+    first = next((trial.value for trial in done if trial.params == start), None)
     return Tuned(
         best_of(study, base),
         cast(float, study.best_value),
