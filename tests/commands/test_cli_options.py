@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 import pytest
 import typer
 from typer.models import OptionInfo
+from typer.testing import CliRunner
 
 from nodepiece.cli import app
 
@@ -59,3 +60,9 @@ def test_the_command_line_takes_the_names_that_are_declared() -> None:
         taken = {option.name: {*option.opts, *option.secondary_opts} for option in parsed.params}
         for parameter, declared in options_of(command):
             assert taken[parameter] == {one for names in declared for one in names.split("/")}
+
+
+def test_a_shell_can_complete_commands() -> None:
+    variables = {"_NODEPIECE_COMPLETE": "complete_bash", "COMP_WORDS": "nodepiece pre"}
+    found = CliRunner().invoke(app, prog_name="nodepiece", env=variables | {"COMP_CWORD": "1"})
+    assert found.output.split() == ["predict"]

@@ -164,3 +164,10 @@ def test_groups_have_the_result_of_one_update_after_the_other(
             )
         else:
             assert str(one) == str(another)
+
+
+def test_a_fact_between_two_nodes_that_are_removed_is_counted_once(run: LinkRun) -> None:
+    update_run(run, add=[("Ida", "lives in", "new town")])
+    updates = [GraphUpdate(remove_nodes=(name,)) for name in ("Ida", "new town")]
+    assert list(groups_of(updates)) == [updates]
+    assert commit_group(run, updates) == [Committed(2, 0, 1, 0), Committed(2, 0, 0, 0)]

@@ -127,3 +127,17 @@ def test_a_run_is_chosen_by_name(run: LinkRun, own_run: LinkRun) -> None:
 def test_an_address_without_a_server_is_an_input_error(address: str) -> None:
     with pytest.raises(InputError):
         nodepiece.connect(address, seconds=2)
+
+
+def test_every_request_after_an_update_asks_for_its_version(own_run: LinkRun) -> None:
+    with (
+        served(own_run, settings=ServeSettings(writable=True)) as address,
+        nodepiece.connect(address) as remote,
+    ):
+        remote.update(add=[IDA])
+        asked: list[str | None] = []
+        hooks = remote._server.client.event_hooks
+        hooks["request"] = [lambda sent: asked.append(sent.headers.get("Nodepiece-Min-Version"))]
+        remote._server.client.event_hooks = hooks
+        assert remote.search("Ida") == ["Ida"] and remote.describe()["version"] == 1
+    assert asked == ["1", "1"]

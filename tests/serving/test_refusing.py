@@ -4,6 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ from tests.serving.live_server import client_of, served
 from tests.serving.test_reading import QUERY, RUN, got
 
 from nodepiece.inference.links import LinkRun
+from nodepiece.inference.run import load_links
 from nodepiece.serving import timed_protocol
 from nodepiece.serving.settings import Limits, ServeSettings
 
@@ -50,6 +52,7 @@ def assert_problem(answer: httpx.Response, status: int, words: str) -> None:
         ("predict", {"queries": QUERY}, "queries"),
         ("predict", {"queries": [QUERY], "limit": 3}, "limit"),
         ("score", {"facts": [["a", "b"]]}, "facts.0"),
+        ("node", {"name": "person 1", "limit": 10_001}, "limit"),
         ("embed", {"nodes": "person 1"}, "nodes"),
         ("embed", {}, "nodes"),
         ("similar", {"nodes": ["x"], "top": "many"}, "top"),
@@ -282,3 +285,26 @@ def test_metrics_count_requests_by_path_and_not_by_name(client: httpx.Client) ->
     assert 'nodepiece_requests_total{method="GET",path="/v1/runs/{run}/predict"' in text
     assert "nodepiece_batch_queries_count" in text and "nodepiece_version" in text
     assert "/some/other/path" not in text and "person" not in text
+
+
+def test_methods_that_are_made_up_are_counted_together(client: httpx.Client) -> None:
+    for number in range(3):
+        assert client.request(f"MADEUP{number}", "/healthz").status_code == 405
+    text = client.get("/metrics").text
+    assert "MADEUP" not in text and 'method="other"' in text
+
+
+def test_an_origin_that_is_no_address_is_refused(own_run: LinkRun) -> None:
+    with client_of(own_run, settings=ServeSettings(writable=True)) as client:
+        for origin in ("http://[", "null", ""):
+            answer = client.post(f"{RUN}/update", json=IDA, headers={"Origin": origin})
+            assert_problem(answer, 403, "may not update the graph")
+
+
+def test_errors_of_a_run_in_the_current_folder_keep_their_words(
+    own_run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own_run.folder)
+    body = {"queries": [QUERY], "assume": [["a", "St. r", "b"]]}
+    with client_of(load_links(Path())) as client:
+        assert_problem(client.post(f"{RUN}/predict", json=body), 422, "relation 'St. r' was not")

@@ -126,7 +126,7 @@ def settings_of(
     return ServeSettings(
         writable=writable,
         token=token,
-        hosts=LOCAL if is_local else (),
+        hosts=tuple(dict.fromkeys((*LOCAL, host))) if is_local else (),
         origins=origins,
         access_log=access_log,
     )

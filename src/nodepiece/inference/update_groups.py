@@ -124,14 +124,20 @@ def plan(run: LinkRun, update: GraphUpdate) -> Change:
 
 
 def committed(results: Sequence[Change | InputError], version: int) -> list[Committed | InputError]:
-    """The counts of every update; a node that several of them add is new in the first."""
+    """The counts of every update.
+
+    A node that several of them add is new in the first, and a fact between nodes that two of them
+    remove is removed by the first.
+    """
     new: set[str] = set()
+    gone: set[tuple[int, ...]] = set()
     found: list[Committed | InputError] = []
     for result in results:
         if isinstance(result, InputError):
             found.append(result)
             continue
         batch, names = result.batch, set(result.new_nodes) - new
-        found.append(Committed(version, len(batch.added), len(batch.removed), len(names)))
-        new |= names
+        removed = set(map(tuple, batch.removed.tolist())) - gone
+        found.append(Committed(version, len(batch.added), len(removed), len(names)))
+        new, gone = new | names, gone | removed
     return found

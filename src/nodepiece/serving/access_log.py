@@ -11,6 +11,7 @@ access = logging.getLogger("nodepiece.access")
 
 CountRequest = Callable[[str, str, int, float], None]  # method, path, status, seconds
 MAX_PATH = 200  # characters of a path that are logged
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def write_to_standard_error() -> None:
@@ -47,7 +48,8 @@ class AccessLog:
         finally:
             seconds = perf_counter() - start
             route = scope.get("route")
-            self.count(scope["method"], getattr(route, "path", "other"), status, seconds)
+            method = scope["method"] if scope["method"] in METHODS else "other"  # few counts
+            self.count(method, getattr(route, "path", "other"), status, seconds)
             if access.isEnabledFor(logging.INFO):
                 access.info(
                     "%s",

@@ -70,8 +70,9 @@ class Server:
     address: str
     client: Any  # of httpx
 
-    def get(self, path: str, **parameters: Any) -> dict[str, Any]:
-        return self._send("GET", path, params=parameters).json()
+    def get(self, path: str, min_version: int = 0, **parameters: Any) -> dict[str, Any]:
+        headers = versioned(min_version)
+        return self._send("GET", path, params=parameters, headers=headers).json()
 
     def post(self, path: str, body: dict[str, Any], min_version: int = 0) -> dict[str, Any]:
         return self._send("POST", path, json=body, headers=versioned(min_version)).json()
@@ -135,7 +136,7 @@ class RemoteRun:
 
     def describe(self) -> dict[str, Any]:
         """The task, the sizes, the model and the metrics of the run, and its version."""
-        return self._server.get(self._path("").rstrip("/"))
+        return self._server.get(self._path("").rstrip("/"), self._version)
 
     def predict(
         self,
@@ -222,7 +223,7 @@ class RemoteRun:
 
     def classify(self, node: str, *, top: int = 10) -> list[Prediction]:
         """The likeliest classes of a node, best first, by name."""
-        found = self._server.get(self._path("classify"), node=node, top=top)
+        found = self._server.get(self._path("classify"), self._version, node=node, top=top)
         return [Prediction(each["name"], each["score"], each["known"]) for each in found["classes"]]
 
     def node(self, name: str, *, facts: int = 100) -> dict[str, Any]:
@@ -231,7 +232,7 @@ class RemoteRun:
 
     def search(self, text: str = "", *, top: int = 20) -> list[str]:
         """Nodes whose names begin with a text, then those that have it in their names."""
-        found = self._server.get(self._path("nodes"), search=text, limit=top)
+        found = self._server.get(self._path("nodes"), self._version, search=text, limit=top)
         return [each["name"] for each in found["nodes"]]
 
     def with_facts(self, facts: NamedFacts) -> "RemoteRun":

@@ -4,13 +4,14 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
+from time import time_ns
 
-from nodepiece.errors import InputError
 from nodepiece.inference.graph_updates import UPDATES_FOLDER
 
 log = logging.getLogger("nodepiece")
 
 SECONDS = 0.01  # between two looks at the time of the last change, which take microseconds
+TICK = 100_000_000  # nanoseconds, more than a file system's clock needs to advance
 
 
 class Follower:
@@ -34,11 +35,12 @@ class Follower:
                 continue
             try:
                 self._refresh()
-            except (InputError, OSError) as error:
+            except Exception as error:  # the thread goes on
                 log.warning("the updates of %s were not read: %s", self._folder.parent, error)
                 self._end.wait(1.0)
                 continue
-            self._last = changed  # from before the refresh: a later change is seen next time
+            if time_ns() - changed > TICK:  # else another change may have the same time
+                self._last = changed  # from before the refresh: a later change is seen next time
 
 
 def changed_at(folder: Path) -> int | None:

@@ -1,5 +1,7 @@
 """Updates that one of several processes passes to the one that writes."""
 
+from urllib.parse import quote
+
 import httpx
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,13 +19,15 @@ async def forward(request: Request, socket: str) -> Response:
     try:
         async with httpx.AsyncClient(transport=transport, timeout=SECONDS) as client:
             answer = await client.post(
-                f"http://localhost{request.url.path}", content=await request.body(), headers=headers
+                f"http://localhost{quote(request.scope['path'])}",
+                content=await request.body(),
+                headers=headers,
             )
     except httpx.HTTPError as error:
         raise Problem(
             503,
-            "the process that updates the graph does not answer; whether the update was committed "
-            "is not known, and the version says so",
+            "the process that updates the graph does not answer, and the update may be committed "
+            "or not; look at the graph, or send the same update again",
             headers={"Retry-After": "1"},
         ) from error
     kept = {

@@ -2,7 +2,6 @@
 
 import asyncio
 from hmac import compare_digest
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -39,8 +38,8 @@ def check_writer(request: Request, settings: ServeSettings) -> None:
             )
     origin = request.headers.get("origin")
     if origin is not None and origin not in settings.origins:
-        here = urlsplit(origin).netloc == request.headers.get("host")
-        if not here:
+        host = request.headers.get("host")
+        if origin not in (f"http://{host}", f"https://{host}"):
             raise Problem(403, f"pages of {origin} may not update the graph; see --allow-origin")
 
 

@@ -74,7 +74,7 @@ class SimilarRequest(Request):
 
 class NodeRequest(Request):
     name: str
-    limit: int = Field(100, ge=0, description="How many facts.")
+    limit: int = Field(100, ge=0, le=10_000, description="How many facts.")
     assume: Assumed = []
 
     model_config = examples({"name": "Atlantis", "assume": NEW})

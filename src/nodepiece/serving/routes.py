@@ -324,7 +324,11 @@ def read_routes(service: Service) -> APIRouter:
         summary="The nodes in two dimensions, by the similarity of their vectors",
     )
     async def node_map(served: Served) -> Response:
-        content = await service.pool.compute(served.map.content)
+        def stored() -> dict[str, Any] | None:
+            with served.named_errors():
+                return served.map.content()
+
+        content = await service.pool.compute(stored)
         if content is None:
             return json_response({"status": "computing"}, 202)
         return await service.pool.compute(lambda: json_response(content))

@@ -14,7 +14,7 @@ from nodepiece.errors import InputError
 from nodepiece.graph.names import UnknownName
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import FactRun
-from nodepiece.inference.graph_updates import last_base, last_number
+from nodepiece.inference.graph_updates import UpdateUnderWay, last_base, last_number
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
 from nodepiece.inference.update import updatable, use_base
@@ -62,10 +62,13 @@ class ServedRun:
         except UnknownName:
             raise
         except InputError as error:
-            raise InputError(self._without_folder(str(error))) from error
+            kind = UpdateUnderWay if isinstance(error, UpdateUnderWay) else InputError
+            raise kind(self._without_folder(str(error))) from error
 
     def _without_folder(self, text: str) -> str:
-        return text.replace(str(self.run.folder), self.name)
+        folder = self.run.folder
+        is_name = len(folder.parts) < 2  # "run" or ".", which say nothing about the machine
+        return text if is_name else text.replace(str(folder), self.name)
 
     def state(self, assume: Sequence[NamedFact] = ()) -> State:
         return current_state(self.run, assume)
@@ -145,7 +148,8 @@ class ServedRun:
     def _answer(
         self, state: State, asked: Sequence[AskedTogether], options: PredictOptions
     ) -> list[Response | Unanswered]:
-        return answer_together(self.ids, state, asked, options)
+        with self.named_errors():
+            return answer_together(self.ids, state, asked, options)
 
     @computed_once
     def finder(self) -> NodeFinder:
@@ -153,7 +157,9 @@ class ServedRun:
 
     def record(self) -> dict[str, Any]:
         """What the list of runs has about the run."""
-        state = self.state()
+        return self._record(self.state())
+
+    def _record(self, state: State) -> dict[str, Any]:
         run, graph = state.run, graph_of(state.run)
         return {
             "name": self.name,
@@ -170,7 +176,7 @@ class ServedRun:
         """The record of the run with its model, its graph and its metrics."""
         state = self.state()
         experiment, graph = state.run.experiment, graph_of(state.run)
-        return self.record() | {
+        return self._record(state) | {
             "model": {
                 "encoder": experiment.encoder.kind,
                 "decoder": experiment.decoder.kind,

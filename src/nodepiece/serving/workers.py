@@ -66,8 +66,9 @@ def serve_workers(
             with stop_signals() as is_stopped:
                 processes = [start(work) for work in works]
                 try:
-                    wait_until_ready(processes, ready)
-                    started(address_of(bound, host))
+                    wait_until_ready(processes, ready, is_stopped)
+                    if not is_stopped.is_set():
+                        started(address_of(bound, host))
                     keep_alive(processes, works, start, is_stopped)
                 finally:
                     stop(processes)
@@ -115,9 +116,13 @@ class stop_signals:
             signal.signal(number, handler)
 
 
-def wait_until_ready(processes: Sequence[BaseProcess], ready: Any) -> None:
+def wait_until_ready(
+    processes: Sequence[BaseProcess], ready: Any, is_stopped: threading.Event
+) -> None:
     for _ in processes:
         while ready.empty():
+            if is_stopped.is_set():
+                return
             if any(not process.is_alive() for process in processes) and ready.empty():
                 raise InputError("a worker ended at its start; run with --workers 1 to see why")
             sleep(0.02)
@@ -142,8 +147,10 @@ def keep_alive(
 
 
 def stop(processes: Sequence[BaseProcess]) -> None:
-    for process in processes:
-        if process.is_alive():
-            process.terminate()
-    for process in processes:
-        process.join()
+    """End the first process, which commits the updates of the others, after them."""
+    for some in (processes[1:], processes[:1]):
+        for process in some:
+            if process.is_alive():
+                process.terminate()
+        for process in some:
+            process.join()

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from nodepiece.inference.graph_updates import UpdateUnderWay
 from nodepiece.inference.update_groups import Committed, GraphUpdate
 from nodepiece.serving import models
 from nodepiece.serving.checks import check_names, check_number
@@ -41,7 +42,11 @@ def write_routes(service: Service) -> APIRouter:
         wanted = GraphUpdate(tuple(body.add), tuple(body.remove), tuple(body.remove_nodes))
         future = asyncio.wrap_future(served.writer.submit(wanted))
         # Not cancelled with the request: an update that was accepted is committed.
-        done: Committed = await asyncio.shield(future)
+        try:
+            with served.named_errors():
+                done: Committed = await asyncio.shield(future)
+        except UpdateUnderWay as error:
+            raise Problem(503, str(error), headers={"Retry-After": "1"}) from error
         return json_response(
             {
                 "version": done.version,

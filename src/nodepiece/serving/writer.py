@@ -143,7 +143,7 @@ class GraphWriter:
         try:
             if not self.run.is_up_to_date(last_number(self.run.folder)):
                 self.run.refresh()
-        except (InputError, OSError) as error:
+        except Exception as error:  # the thread goes on, and reads them the next time
             log.warning("the updates of %s were not read: %s", self.run.folder, error)
 
     def _commit(
@@ -153,7 +153,8 @@ class GraphWriter:
         try:
             found = self._when_free(updates)
         except BaseException as error:
-            if len(updates) > 1 and isinstance(error, InputError):
+            is_busy = isinstance(error, UpdateUnderWay)  # as it would be for each of them
+            if len(updates) > 1 and isinstance(error, InputError) and not is_busy:
                 for update, result in zip(updates, results, strict=True):
                     self._commit([update], [result])
                 return
