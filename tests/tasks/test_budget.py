@@ -11,16 +11,20 @@ import pytest
 import torch
 from tests.tasks.couples import couples, experiment
 
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
 from nodepiece.tasks.budget import (
+    VALIDATIONS_TO_CHOOSE,
     Budget,
     chosen_number,
     is_same_but_for_length,
     plan_evaluation,
+    validations_to_choose,
     with_validation_for,
 )
 from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.path_coefficients import COEFFICIENTS
 from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
@@ -134,3 +138,11 @@ def test_runs_of_other_lengths_may_go_on_and_others_may_not() -> None:
     assert is_same_but_for_length(experiment(), experiment(stages=(6, 10), validate_every=1))
     assert not is_same_but_for_length(experiment(), experiment(validate_every=1))
     assert not is_same_but_for_length(experiment(), experiment(learning_rate=0.5))
+
+
+def test_a_choice_of_coefficients_takes_longer_where_scores_of_paths_are_not_remembered() -> None:
+    walks = WalkSettings(3, choose_coefficient=True)
+    chosen = Experiment(name="mine", dataset="mine", walks=walks)
+    assert validations_to_choose(Experiment(name="mine", dataset="mine"), 1_000, 10**6) == 0
+    assert validations_to_choose(chosen, 1_000, 10_000) == VALIDATIONS_TO_CHOOSE
+    assert validations_to_choose(chosen, 1_000, 10**7) == pytest.approx(len(COEFFICIENTS), rel=0.01)

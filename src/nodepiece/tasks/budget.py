@@ -14,6 +14,7 @@ from torch import nn
 from nodepiece.decoders.path_scorers import is_on
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
+from nodepiece.tasks.path_coefficients import COEFFICIENTS, REMEMBERED_BYTES, ROUNDS
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.task import Task
 from nodepiece.training.checkpoint import Progress
@@ -98,13 +99,26 @@ def plan_evaluation(
     evaluation = replace(settings, validation_facts=valid_facts, test_facts=test_facts)
     experiment = replace(task.experiment, evaluation=evaluation)
     ranked = [min(number, test_facts or number) for number in (num_valid, num_test)]
-    num_choices = VALIDATIONS_TO_CHOOSE * sum(
-        is_on(each) and each.choose_coefficient for each in experiment.scorers
-    )
-    validation = fixed + each * min(num_valid, valid_facts or num_valid)
+    num_validated = min(num_valid, valid_facts or num_valid)
+    num_choices = validations_to_choose(experiment, num_validated, task.graph.num_nodes)
+    validation = fixed + each * num_validated
     total = 2 * fixed + each * sum(ranked) + num_choices * validation
     planned = cast(Task[Any], replace(cast(Any, task), experiment=experiment))
     return planned, EvaluationTime(validation, total)
+
+
+def validations_to_choose(experiment: Experiment, num_facts: int, num_nodes: int) -> float:
+    """How many validations with so many facts take as long as the choice of coefficients.
+
+    Scores of paths that are not remembered are computed again for every coefficient.
+    """
+    chosen = sum(is_on(each) and each.choose_coefficient for each in experiment.scorers)
+    if not chosen:
+        return 0.0
+    wanted = chosen * 4 * 2 * num_facts * num_nodes  # bytes: a float32 a query and node
+    remembered = min(1.0, REMEMBERED_BYTES / max(1, wanted))
+    each_again = len(COEFFICIENTS) * (ROUNDS if chosen > 1 else 1)
+    return chosen * (VALIDATIONS_TO_CHOOSE * remembered + each_again * (1 - remembered))
 
 
 def ranking_time(task: Task[Any], model: nn.Module, num_valid: int) -> tuple[float, float]:

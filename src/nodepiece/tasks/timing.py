@@ -17,7 +17,7 @@ import torch
 from nodepiece.decoders.path_scorers import is_on
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
-from nodepiece.tasks.budget import VALIDATIONS_TO_CHOOSE, ranking_time
+from nodepiece.tasks.budget import ranking_time, validations_to_choose
 from nodepiece.tasks.memory_estimate import Sizes, nodes_in_step
 from nodepiece.tasks.peak import PeakMemory, current_of_process
 from nodepiece.tasks.plan import (
@@ -123,14 +123,13 @@ def time_evaluation(
         fixed, each = seconds_of(lambda: task.validate(model)), 0.0
         each = fixed / num_valid if num_valid else 0.0
         fixed = 0.0
-    validation = fixed + each * min(num_valid, settings.validation_facts or num_valid)
+    num_validated = min(num_valid, settings.validation_facts or num_valid)
+    validation = fixed + each * num_validated
     every = training.validate_every * steps_per_epoch
     if training.stages:
         every = training.validate_steps
     num_validations = num_steps // every if every else 0
-    num_choices = VALIDATIONS_TO_CHOOSE * sum(
-        is_on(scorer) and scorer.choose_coefficient for scorer in experiment.scorers
-    )
+    num_choices = validations_to_choose(experiment, num_validated, task.graph.num_nodes)
     ranked = sum(min(number, settings.test_facts or number) for number in (num_valid, num_test))
     return (num_validations + num_choices) * validation, 2 * fixed + each * ranked
 
