@@ -14,7 +14,7 @@ import torch
 from nodepiece.data.dataset import Dataset
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.encoders.parameters import num_parameters
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, SettingError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
@@ -142,7 +142,10 @@ def random_tokens(
 ) -> TokenTable:
     """A random token table for some nodes, with the vocabulary size of the whole graph."""
     settings = tokenizer_settings_of(experiment)
-    num_anchors = settings.anchors_in(sizes.num_nodes)
+    try:
+        num_anchors = settings.anchors_in(sizes.num_nodes)
+    except SettingError as error:
+        raise error.named(lambda field: f"tokenizer.{field}") from error
     num_relations, k = 2 * sizes.num_relations, settings.anchors_per_node
     vocabulary = Vocabulary(
         np.arange(num_anchors, dtype=np.int32),
