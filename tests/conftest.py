@@ -1,13 +1,23 @@
-"""What several tests share: one thread, where the public benchmarks are, an idle and a busy GPU."""
+"""What several tests share: one thread, public benchmarks, a browser, an idle and a busy GPU."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
 import torch
 from tests.busy_gpu import OtherPrograms
+
+CHROMIUM_OPTIONS = (
+    "--no-sandbox",  # containers run tests as root
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -25,6 +35,19 @@ def one_thread() -> Iterator[None]:
 def benchmark_data() -> Path:
     """The folder of public benchmarks; tests marked `data` are skipped without it."""
     return Path(os.environ["NODEPIECE_DATA"])
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A browser for pages. A process can have only one: Playwright keeps an event loop running."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no Chromium here: apt install chromium")
+    with sync_api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=list(CHROMIUM_OPTIONS))
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

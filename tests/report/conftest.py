@@ -1,26 +1,10 @@
-"""Debian's Chromium, for tests that look at pages as a person would."""
+"""Pages in a browser, for tests that look at them as a person would."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-CHROMIUM = Path("/usr/bin/chromium")
-OPTIONS = ["no-sandbox", "disable-gpu", "disable-background-networking", "disable-component-update"]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip("no Chromium here")
-    with sync_api.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=str(CHROMIUM), args=[f"--{option}" for option in OPTIONS]
-        )
-        yield browser
-        browser.close()
 
 
 class Page:
@@ -39,11 +23,11 @@ class Page:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Any]:
+def open_page(chromium: Any) -> Iterator[Any]:
     opened: list[Page] = []
 
     def open_page(path: Path, scheme: str = "light") -> Page:
-        opened.append(Page(browser, path, scheme))
+        opened.append(Page(chromium, path, scheme))
         return opened[-1]
 
     yield open_page

@@ -41,7 +41,7 @@ def write_facts(path: Path, number: int = 300) -> Path:
 
 
 def options_of(folder: Path, **others: Any) -> TuneOptions:
-    return TuneOptions(folder, torch.device("cpu"), minutes=0.0005, **others)
+    return TuneOptions(folder, torch.device("cpu"), minutes=1e-9, **others)
 
 
 @pytest.fixture
@@ -175,11 +175,11 @@ def test_a_trial_that_was_stopped_is_the_first_when_the_search_goes_on(
 
 def test_a_search_shorter_than_a_trial_is_refused(tmp_path: Path, trials: list[Experiment]) -> None:
     graph, folder = write_facts(tmp_path / "graph.tsv"), tmp_path / "search"
-    with pytest.raises(InputError, match=r"a trial takes 5 minutes, and the search 0.0005"):
+    with pytest.raises(InputError, match=r"a trial takes 5 minutes, and the search 1e-09"):
         tune_source(graph, options_of(folder, trial_minutes=5))
     assert not folder.exists()
     tune_times(1, graph, folder)
-    shorter = TuneOptions(folder, torch.device("cpu"), minutes=1e-6)
+    shorter = TuneOptions(folder, torch.device("cpu"), minutes=1e-12)
     with pytest.raises(InputError, match=r"a trial takes .* give at least as many --minutes"):
         tune_source(graph, shorter, resume=True)
     assert len(trials) == 1
@@ -189,10 +189,10 @@ def test_the_time_of_a_search_includes_what_was_before_the_trials(
     tmp_path: Path, trials: list[Experiment]
 ) -> None:
     options = TuneOptions(
-        tmp_path / "search", torch.device("cpu"), 10, started=perf_counter() - 590
+        tmp_path / "search", torch.device("cpu"), 10, started=perf_counter() - 598
     )
     tune_source(write_facts(tmp_path / "graph.tsv"), options, overrides=SETTINGS)
-    assert len(trials) == 1  # ten seconds are left, too few for another
+    assert len(trials) == 1  # two seconds are left, too few for another
 
 
 def base_of(loss: str = "sampled-softmax", settings: dict[str, Any] | None = None) -> Experiment:

@@ -5,20 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext
 from tests.serving.live_server import served
 from tests.serving.page.visit import DESKTOP, HARD_NAMES, Visit, visit_of
 
 import nodepiece
 from nodepiece.serving.settings import ServeSettings
 
-ARGUMENTS = (
-    "--no-sandbox",  # containers run tests as root
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 GOLDEN = Path(__file__).parents[2] / "golden" / "runs-0.1"
 SMALL = ("training.epochs=4", "training.validate_every=4", "encoder.dim=32", "graph.layers=1")
 
@@ -41,17 +34,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     labelled = nodepiece.load(shutil.copytree(GOLDEN / "classes", folder / "classes"))
     with served(run, plain, labelled, settings=ServeSettings(writable=True)) as found:
         yield found
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("no Chromium here: apt install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")
