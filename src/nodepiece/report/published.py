@@ -60,7 +60,6 @@ WIKIKG2 = (
     Published("RotatE", f"quoted in the {PAPER}", (0.433,), "1250M"),
     Published("TransE", f"quoted in the {PAPER}", (0.426,), "1250M"),
     Published("StarGraph", "Li et al., 2022", (0.722,), "7.15M"),
-    Published("A*Net", "OGB leaderboard", (0.671,), "6.83M"),
 )
 # MRR and Hits@10 of relation prediction.
 RELATIONS: dict[str, tuple[Published, ...]] = {
