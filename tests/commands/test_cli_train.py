@@ -272,13 +272,14 @@ def test_a_run_with_minutes_that_was_stopped_says_how_many_are_left(
     nodepiece: Nodepiece, ctrl_c: None
 ) -> None:
     words = ("train", "countries", "-o", "run", "--set", "encoder.dim=8", "--device", "cpu")
-    stopped = nodepiece(*words, "--minutes", 5)
+    stopped = nodepiece(*words, "--minutes", 5, "--memory", "4GB")
 
     assert stopped.status == 130
     assert "5 minutes; validation with 165 of 165, the result with 165 of 165" in stopped.err
     left = float(stopped.err.splitlines()[-1].split("--minutes ")[1].split()[0])
     assert 3 < left <= 5
     assert "--resume --minutes" in stopped.err
+    assert stopped.err.splitlines()[-1].endswith("--memory 4GB -o run")
     refused = nodepiece(*words, "--resume")
     assert "say how many more it may take (--minutes N)" in refused.err
     assert nodepiece(*words, "--resume", "--minutes", 0.01).status == 0

@@ -1,6 +1,7 @@
 """The automatic choice: settings for a graph, minutes and memory, written to config.toml."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,10 @@ from tests.tasks.couples import couples
 
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
-from nodepiece.tasks.automatic import (
-    Choice,
-    GraphShape,
-    choose,
-    shape_of,
-    sizes_of_shape,
-    with_all_nodes,
-)
+from nodepiece.tasks.automatic import Choice, choose, with_all_nodes
 from nodepiece.tasks.automatic_plan import plan_choices
 from nodepiece.tasks.fit_memory import memory_of, refuse_too_large
+from nodepiece.tasks.graph_shape import GraphShape, shape_of, sizes_of_shape
 from nodepiece.tasks.machine import Machine, free_memory, parse_memory
 from nodepiece.tasks.open_automatic import is_automatic
 from nodepiece.tasks.plan import input_from_sizes
@@ -34,9 +29,12 @@ MEDIUM = GraphShape(40_000, 200_000, 480, 150_000, 0.1)
 SIZES = sizes_of_shape(MEDIUM)
 
 
-def choose_for(shape: GraphShape, minutes: float = 10, step: float = 0.1, **given: Any) -> Choice:
-    names = {name.replace("__", "."): value for name, value in given.items()}
-    return choose("mine", "mine", shape, MACHINE, minutes, time_step=lambda _: step, given=names)
+def choose_for(
+    shape: GraphShape, minutes: float = 10, step: float = 0.1, overrides: Sequence[str] = ()
+) -> Choice:
+    return choose(
+        "mine", "mine", shape, MACHINE, minutes, time_step=lambda _: step, overrides=overrides
+    )
 
 
 def write_graph(path: Path, facts: list[tuple[str, str, str]]) -> Path:
@@ -92,7 +90,7 @@ def test_millions_of_nodes_are_sampled() -> None:
 
 
 def test_a_loss_that_was_set_decides_what_goes_with_it() -> None:
-    experiment = choose_for(MEDIUM, training__loss="sampled-softmax").experiment
+    experiment = choose_for(MEDIUM, overrides=["training.loss=sampled-softmax"]).experiment
     assert not experiment.walks.steps
     assert not experiment.training.hide_targets
 
@@ -232,9 +230,31 @@ def test_the_memory_that_is_asked_for_is_enough() -> None:
 
 def test_settings_that_are_given_do_not_exceed_the_memory(tmp_path: Path) -> None:
     graph = write_graph(tmp_path / "ring.tsv", ring(150))
-    with pytest.raises(InputError, match=r"needs about .* and 1.0 GB may be used"):
+    with pytest.raises(InputError, match=r"needs at least .* and 1.0 GB may be used"):
         train_file(graph, tmp_path / "run", memory=10**9, overrides=["encoder.dim=200000"])
     assert not (tmp_path / "run").exists()
+
+
+def test_steps_are_timed_with_the_settings_that_are_given() -> None:
+    timed: list[Experiment] = []
+
+    def time_step(experiment: Experiment) -> float:
+        timed.append(experiment)
+        return 0.1
+
+    overrides = ["encoder.dim=64", "training.batch_size=100"]
+    choose("mine", "mine", MEDIUM, MACHINE, 10, time_step=time_step, overrides=overrides)
+    assert {(each.encoder.dim, each.training.batch_size) for each in timed} == {(64, 100)}
+
+
+def test_what_is_not_given_is_made_smaller_to_fit_the_memory() -> None:
+    machine = replace(MACHINE, memory=2 * 10**9)
+    overrides = ["encoder.dim=1000"]
+    wide = choose(
+        "mine", "mine", MEDIUM, machine, 10, time_step=lambda _: 0.1, overrides=overrides
+    ).experiment
+    assert wide.encoder.dim == 1000
+    assert memory_of(wide, SIZES).peak < 2e9
 
 
 def test_a_recipe_that_does_not_fit_is_refused_with_a_batch_size_that_does(tmp_path: Path) -> None:

@@ -12,13 +12,22 @@ from typer.testing import CliRunner
 
 import nodepiece
 from nodepiece.cli import app
+from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError, Stopped
 from nodepiece.settings import Experiment, load_experiment, settings_by_name
 from nodepiece.tasks import tune as search
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.open_tuning import tune_source
-from nodepiece.tasks.search_space import Choices, LogRange, search_space, start_of, with_values
-from nodepiece.tasks.tune import Tuned, TuneOptions
+from nodepiece.tasks.search_space import (
+    Choices,
+    LogRange,
+    search_space,
+    start_of,
+    with_values,
+    within,
+)
+from nodepiece.tasks.trial import TuneOptions, Watch
+from nodepiece.tasks.tune import Tuned
 from nodepiece.training.checkpoint import Progress
 
 pytest.importorskip("optuna")
@@ -223,6 +232,43 @@ def test_the_space_stays_within_the_graph() -> None:
     assert "encoder.dim" not in space
 
 
+def test_values_that_alone_would_not_fit_the_memory_are_not_tried() -> None:
+    base = Experiment(name="mine", dataset="mine", encoder=EncoderSettings(dim=300))
+    space = search_space(base, 1_000, 5_000, ())
+    smaller = within(space, base, lambda experiment: experiment.encoder.dim <= 128)
+    assert smaller["encoder.dim"] == Choices((64, 128, 300))  # the start stays
+    rest = {name: part for name, part in space.items() if name == "training.learning_rate"}
+    assert {name: smaller[name] for name in rest} == rest
+
+
+def test_a_search_that_does_not_fit_the_memory_is_refused(
+    tmp_path: Path, trials: list[Experiment]
+) -> None:
+    graph = write_facts(tmp_path / "graph.tsv")
+    base = tmp_path / "base.toml"
+    base.write_text(f'extends = "countries"\ndataset = "{graph}"\nname = "mine"\n')
+    with pytest.raises(InputError, match="1 MB may be used"):
+        tune_source(base, options_of(tmp_path / "search", memory=10**6), overrides=SETTINGS[:2])
+    assert not trials
+
+
+def test_every_trial_has_to_fit_the_memory_and_many_that_do_not_end_the_search(
+    tmp_path: Path, trials: list[Experiment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def refuse(inputs: Any, memory: int) -> None:
+        asked.append(memory)
+        if len(asked) > 2:  # the settings it starts from, and the first trial
+            raise InputError("needs too much")
+
+    monkeypatch.setattr(search, "refuse_too_large", refuse)
+    monkeypatch.setattr(search, "MAX_REFUSED", 4)
+    options = TuneOptions(tmp_path / "search", torch.device("cpu"), 60.0, 0.01, memory=10**9)
+    found = tune_source(write_facts(tmp_path / "graph.tsv"), options, overrides=SETTINGS)
+    assert (len(trials), found.num_trials, asked) == (1, 1, 6 * [10**9])
+
+
 def test_the_hidden_layer_keeps_its_ratio() -> None:
     wider = with_values(base_of(settings={"encoder.hidden_dim": 100}), {"encoder.dim": 100})
     assert wider.encoder.hidden_dim == 50  # dim was 200
@@ -246,9 +292,9 @@ def test_validations_are_reported_for_every_part_of_the_time(
     prunes_from: int, is_pruned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(search, "perf_counter", lambda: now[0])
+    monkeypatch.setattr("nodepiece.tasks.trial.perf_counter", lambda: now[0])
     trial = Report(prunes_from)
-    watch = search.Watch(trial, 100.0, TuneOptions(Path(), torch.device("cpu"), 1, 1))
+    watch = Watch(trial, 100.0, TuneOptions(Path(), torch.device("cpu"), 1, 1))
     for seconds, best in ((5, 0.1), (13, 0.2), (34, 0.3)):
         now[0] = 100.0 + seconds
         watch.on_epoch({}, Progress(best_metric=best))

@@ -179,6 +179,7 @@ def train(
             data=data,
             resume=True,
             minutes=left,
+            memory=memory,
         )
         raise Stopped(f"stopped and saved; continue with: {again}")
     for sentence in summary(metrics, folder):

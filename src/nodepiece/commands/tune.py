@@ -67,8 +67,8 @@ def tune(
             "--memory",
             metavar="SIZE",
             show_default=False,
-            help="The memory to choose the first settings for, such as 8GB; default: most of "
-            "what is free.",
+            help="The most memory that a trial may use, such as 8GB; default: most of what is "
+            "free.",
         ),
     ] = None,
     seed: Annotated[
@@ -92,7 +92,7 @@ def tune(
     from nodepiece.tasks.machine import parse_memory
     from nodepiece.tasks.open_tuning import tune_source
     from nodepiece.tasks.train import choose_device
-    from nodepiece.tasks.tune import TuneOptions
+    from nodepiece.tasks.trial import TuneOptions
     from nodepiece.training.interrupts import stop_on_interrupt
     from nodepiece.training.memory import keep_freed_memory
 
@@ -120,10 +120,10 @@ def tune(
                 log=progress.log,
                 should_stop=should_stop,
                 started=started,
+                memory=memory_bytes,
             ),
             data=data,
             overrides=changes,
-            memory=memory_bytes,
             resume=resume,
         )
     for sentence in summary(found):
@@ -131,6 +131,7 @@ def tune(
     if found.is_stopped:
         words = ["nodepiece", "tune", graph, "-o", str(output), "--minutes", f"{minutes:g}"]
         words += [] if data is None else ["--data", str(data)]
+        words += [] if memory is None else ["--memory", memory]
         raise Stopped(f"stopped; continue with: {shlex.join([*words, '--resume'])}")
 
 

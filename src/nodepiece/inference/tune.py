@@ -10,7 +10,8 @@ from nodepiece.inference.given_data import LoggedEpochs, Parts, with_data
 from nodepiece.tasks.machine import parse_memory
 from nodepiece.tasks.open_tuning import tune_source
 from nodepiece.tasks.train import choose_device
-from nodepiece.tasks.tune import Tuned, TuneOptions
+from nodepiece.tasks.trial import TuneOptions
+from nodepiece.tasks.tune import Tuned
 from nodepiece.training.interrupts import stop_on_interrupt
 
 log = logging.getLogger("nodepiece")
@@ -57,12 +58,12 @@ def tune(
             callbacks=(epochs,),
             log=epochs.log,
             should_stop=should_stop,
+            memory=parse_memory(memory) if isinstance(memory, str) else memory,
         )
         return tune_source(
             source,
             options,
             data=given,
             overrides=overrides,
-            memory=parse_memory(memory) if isinstance(memory, str) else memory,
             resume=resume,
         )

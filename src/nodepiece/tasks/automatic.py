@@ -6,9 +6,8 @@ decide between training against all nodes and against a sample, the time of a fe
 chose is written to the config.toml of the run, so the clock matters once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -18,11 +17,11 @@ from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
 from nodepiece.evaluation.settings import EvaluationSettings
-from nodepiece.graph.knowledge_graph import KnowledgeGraph
-from nodepiece.settings import Experiment
+from nodepiece.settings import Experiment, overridden, with_overrides
+from nodepiece.tasks.budget import without_validation
 from nodepiece.tasks.fit_memory import fitted, gigabytes, least_memory
+from nodepiece.tasks.graph_shape import GraphShape, sizes_of_shape
 from nodepiece.tasks.machine import Machine
-from nodepiece.tasks.memory_estimate import Sizes
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.losses import SAMPLED_SOFTMAX
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
@@ -48,26 +47,6 @@ FACTS_FOR_LAYERS = 50_000  # at most: the time of a graph layer grows with the f
 
 
 @dataclass(frozen=True)
-class GraphShape:
-    """What the rules read of a graph."""
-
-    num_nodes: int
-    num_facts: int  # of training
-    num_relations: int  # without inverses
-    num_queries: int  # distinct (head, relation) pairs, inverses included
-    two_way: float  # the share of facts whose ends are also linked the other way
-
-    @property
-    def facts_per_node(self) -> float:
-        return self.num_facts / max(1, self.num_nodes)
-
-    @property
-    def relations_per_node(self) -> float:
-        """The mean number of different relations of a node, inverses included."""
-        return self.num_queries / max(1, self.num_nodes)
-
-
-@dataclass(frozen=True)
 class Choice:
     """Settings, why they were chosen, in sentences, and the minutes that are enough for them."""
 
@@ -79,26 +58,6 @@ class Choice:
 TimeStep = Callable[[Experiment], float]  # seconds of a step
 
 
-def shape_of(graph: KnowledgeGraph) -> GraphShape:
-    """The shape of a graph; takes a few sorts of its facts."""
-    head, relation, tail = graph.triples.astype(np.int64).T
-    forwards, backwards = head * graph.num_nodes + tail, tail * graph.num_nodes + head
-    queries = [node * graph.num_relations + relation for node in (head, tail)]
-    two_way = float(np.isin(forwards, backwards).mean()) if len(forwards) else 0.0
-    return GraphShape(
-        graph.num_nodes,
-        graph.num_triples,
-        graph.num_relations,
-        sum(num_distinct(each) for each in queries),
-        two_way,
-    )
-
-
-def num_distinct(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-    ordered = np.sort(numbers)
-    return int((np.diff(ordered, prepend=-1) > 0).sum())
-
-
 def choose(
     name: str,
     dataset: str,
@@ -107,10 +66,13 @@ def choose(
     minutes: float,
     *,
     time_step: TimeStep,
-    given: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] = (),
 ) -> Choice:
-    """Settings for a graph; `given` are those that the user has set, by dotted name."""
-    given = given or {}
+    """Settings for a graph, with `overrides`, which are timed and fitted to the memory too."""
+
+    def given(experiment: Experiment) -> Experiment:
+        return with_overrides(experiment, overrides) if overrides else experiment
+
     base = Experiment(
         name=name,
         dataset=dataset,
@@ -118,15 +80,16 @@ def choose(
         evaluation=EvaluationSettings(held_out_share=choose_held_out(shape)),
     )
     sizes = sizes_of_shape(shape)
-    one_vs_all = fitted(with_all_nodes(base, shape, machine), sizes, machine.memory)
-    sampled = fitted(with_samples(base, shape, machine), sizes, machine.memory)
+    one_vs_all = fitted(with_all_nodes(base, shape, machine), sizes, machine.memory, given=given)
+    sampled = fitted(with_samples(base, shape, machine), sizes, machine.memory, given=given)
     if one_vs_all is None and sampled is None:
-        least = least_memory(with_samples(base, shape, machine), sizes, machine.memory)
+        smallest = with_samples(base, shape, machine)
+        least = least_memory(smallest, sizes, machine.memory, given=given)
         raise InputError(
             f"{name} needs at least {gigabytes(least)} of memory, and {gigabytes(machine.memory)} "
-            "may be used; allow more with --memory"
+            f"may be used; allow more with --memory{' or leave out --set' if overrides else ''}"
         )
-    loss = given.get("training.loss")
+    loss = overridden(overrides).get("training.loss")
     is_all, reason = decide_loss(
         one_vs_all, shape, machine, minutes, time_step=time_step, loss=loss
     )
@@ -134,7 +97,8 @@ def choose(
     chosen = chosen or one_vs_all or sampled
     assert chosen is not None  # both were refused above
     seconds = time_step(chosen)
-    chosen = with_dropout(chosen, minutes / minutes_for_passes(chosen, shape, 1, seconds))
+    passes = minutes / minutes_for_passes(chosen, shape, 1, seconds)
+    chosen = given(with_dropout(chosen, passes))
     reasons = (*describe(chosen, shape, machine), reason)
     enough = minutes_for_passes(chosen, shape, MAX_PASSES, seconds)
     if enough < minutes:
@@ -150,11 +114,6 @@ def minutes_for_passes(
     num_items = shape.num_queries if is_all else 2 * shape.num_facts
     num_steps = -(-num_items // experiment.training.batch_size)
     return passes * num_steps * step_seconds / TRAINING_SHARE / 60
-
-
-def sizes_of_shape(shape: GraphShape) -> Sizes:
-    sizes = shape.num_nodes, shape.num_facts, shape.num_relations
-    return Sizes(*sizes, num_test_facts=shape.num_facts // 20, num_queries=shape.num_queries)
 
 
 def choose_held_out(shape: GraphShape) -> float:
@@ -217,13 +176,10 @@ def with_dropout(experiment: Experiment, passes: float) -> Experiment:
     )
 
 
-def without_validation(experiment: Experiment) -> Experiment:
+def for_few_facts(experiment: Experiment) -> Experiment:
     """The settings for a graph that has no facts to validate on, and too few to hold some out."""
-    return replace(
-        experiment,
-        walks=replace(experiment.walks, choose_coefficient=False),
-        training=replace(experiment.training, validate_every=0, patience=0),
-    )
+    walks = replace(experiment.walks, choose_coefficient=False)
+    return without_validation(replace(experiment, walks=walks))
 
 
 def choose_walks(shape: GraphShape) -> WalkSettings:

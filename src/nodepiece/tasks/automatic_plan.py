@@ -1,26 +1,20 @@
 """What the automatic choice would be for several numbers of minutes, and what it would need."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodepiece.data.open import open_dataset
 from nodepiece.settings import (
     Experiment,
     changed_settings,
-    overridden,
     to_toml,
     with_overrides,
 )
-from nodepiece.tasks.automatic import (
-    TRAINING_SHARE,
-    Choice,
-    choose,
-    shape_of,
-    sizes_of_shape,
-)
+from nodepiece.tasks.automatic import TRAINING_SHARE, Choice, choose
 from nodepiece.tasks.budget import Budget
 from nodepiece.tasks.fit_memory import gigabytes, memory_of
+from nodepiece.tasks.graph_shape import shape_of, sizes_of_shape
 from nodepiece.tasks.machine import Machine
 from nodepiece.tasks.memory_estimate import Memory
 from nodepiece.tasks.open_automatic import automatic_name, step_timer
@@ -71,7 +65,7 @@ def plan_choices(
     overrides: Sequence[str] = (),
 ) -> list[PlannedChoice]:
     """What would be chosen for a graph, for each number of minutes; equal settings timed once."""
-    name, given = automatic_name(source), overridden(overrides)
+    name = automatic_name(source)
     for number in minutes:
         Budget(number, 0.0)  # refuses what is no time
     first = with_overrides(Experiment(name=name, dataset=source), overrides)
@@ -86,14 +80,16 @@ def plan_choices(
         return timed[key]
 
     def planned(number: float) -> PlannedChoice:
-        choice = choose(name, source, shape, machine, number, time_step=time_step, given=given)
-        experiment = with_overrides(choice.experiment, overrides)
+        choice = choose(
+            name, source, shape, machine, number, time_step=time_step, overrides=overrides
+        )
+        experiment = choice.experiment
         seconds = time_step(experiment)
         steps = int(TRAINING_SHARE * 60 * choice.minutes / max(1e-9, seconds))
         pass_steps = max(1, count_steps(experiment, sizes) // experiment.training.epochs)
         return PlannedChoice(
             number,
-            replace(choice, experiment=experiment),
+            choice,
             count_parameters(input_from_sizes(experiment, sizes)),
             memory_of(experiment, sizes),
             seconds,

@@ -68,11 +68,10 @@ def with_validation_for(experiment: Experiment) -> Experiment:
     )
 
 
-def without_validation(task: Task[Any]) -> Task[Any]:
-    """The task with settings that do not validate."""
-    training = replace(task.experiment.training, validate_every=0, patience=0)
-    experiment = replace(task.experiment, training=training)
-    return cast(Task[Any], replace(cast(Any, task), experiment=experiment))
+def without_validation(experiment: Experiment) -> Experiment:
+    """The experiment without validation while it trains."""
+    training = replace(experiment.training, validate_every=0, patience=0)
+    return replace(experiment, training=training)
 
 
 def plan_evaluation(

@@ -1,6 +1,6 @@
 """Settings that fit a memory: smaller ones, or a sentence that says what would fit."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from nodepiece.errors import InputError
@@ -14,32 +14,45 @@ MIN_ANCHORS = 100
 EVALUATION_SHARE = 0.2  # of the memory, for scores in evaluation
 MAX_EVALUATION_GIGABYTES = 1.0
 
+Change = Callable[[Experiment], Experiment]
+
 
 def memory_of(experiment: Experiment, sizes: Sizes) -> Memory:
     """The estimated memory of link prediction on a graph of these sizes."""
     return estimate_memory(experiment, sizes, count_parameters(input_from_sizes(experiment, sizes)))
 
 
-def fitted(experiment: Experiment, sizes: Sizes, memory: int) -> Experiment | None:
-    """The experiment, or the first of `smaller` ones, that fits; None if none does."""
+def as_it_is(experiment: Experiment) -> Experiment:
+    return experiment
+
+
+def fitted(
+    experiment: Experiment, sizes: Sizes, memory: int, *, given: Change = as_it_is
+) -> Experiment | None:
+    """The experiment, or the first of `smaller` ones, that fits; None if none does.
+
+    `given` sets what must not be made smaller.
+    """
     limit = min(MAX_EVALUATION_GIGABYTES, EVALUATION_SHARE * memory / 2**30)
     evaluation = replace(experiment.evaluation, memory_gigabytes=round(max(0.01, limit), 3))
     first = replace(experiment, evaluation=evaluation)
-    for candidate in (first, *smaller(first)):
+    for candidate in map(given, (first, *smaller(first))):
         if memory_of(candidate, sizes).peak <= MARGIN * memory:
             return candidate
     return None
 
 
-def least_memory(experiment: Experiment, sizes: Sizes, too_little: int) -> int:
+def least_memory(
+    experiment: Experiment, sizes: Sizes, too_little: int, *, given: Change = as_it_is
+) -> int:
     """The least memory that `fitted` finds settings for, in units of 100 MB."""
     unit = 10**8
     low, high = too_little // unit, 2 * (too_little // unit) + 1
-    while fitted(experiment, sizes, high * unit) is None:
+    while fitted(experiment, sizes, high * unit, given=given) is None:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if fitted(experiment, sizes, middle * unit) is None:
+        if fitted(experiment, sizes, middle * unit, given=given) is None:
             low = middle
         else:
             high = middle

@@ -14,14 +14,8 @@ from nodepiece.errors import InputError
 from nodepiece.graph.short_text import plural
 from nodepiece.recipes import experiment_names
 from nodepiece.settings import Experiment, overridden, with_overrides
-from nodepiece.tasks.automatic import (
-    GraphShape,
-    TimeStep,
-    choose,
-    shape_of,
-    sizes_of_shape,
-    without_validation,
-)
+from nodepiece.tasks.automatic import TimeStep, choose, for_few_facts
+from nodepiece.tasks.graph_shape import GraphShape, shape_of, sizes_of_shape
 from nodepiece.tasks.link_prediction import LinkPrediction, with_validation
 from nodepiece.tasks.machine import Machine
 from nodepiece.tasks.run_folder import CONFIG, read_config
@@ -86,9 +80,9 @@ def open_automatic(
         machine,
         minutes,
         time_step=step_timer(shape, machine),
-        given=given,
+        overrides=overrides,
     )
-    experiment = with_overrides(choice.experiment, overrides)
+    experiment = choice.experiment
     for reason in choice.reasons:
         log(reason)
     split = with_validation(experiment, dataset)
@@ -97,7 +91,7 @@ def open_automatic(
             f"{plural(shape.num_facts, 'fact')}: none can be held out, so the result is not "
             "evaluated"
         )
-        experiment = with_overrides(without_validation(choice.experiment), overrides)
+        experiment = with_overrides(for_few_facts(experiment), overrides)
     return LinkPrediction(experiment, split), choice.minutes
 
 

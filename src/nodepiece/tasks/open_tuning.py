@@ -15,15 +15,10 @@ from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.machine import machine_of
 from nodepiece.tasks.open_automatic import is_automatic, open_automatic
 from nodepiece.tasks.registry import task_record
+from nodepiece.tasks.study import BASE, import_optuna
 from nodepiece.tasks.train import MIN_MINUTES
-from nodepiece.tasks.tune import (
-    BASE,
-    Tuned,
-    TuneOptions,
-    check_length,
-    import_optuna,
-    tune_task,
-)
+from nodepiece.tasks.trial import TuneOptions
+from nodepiece.tasks.tune import Tuned, check_length, tune_task
 
 
 def tune_source(
@@ -32,7 +27,6 @@ def tune_source(
     *,
     data: DataSource = None,
     overrides: Sequence[str] = (),
-    memory: int | None = None,
     resume: bool = False,
 ) -> Tuned:
     """Search around the settings chosen for a graph, or those of an experiment.
@@ -57,7 +51,7 @@ def tune_source(
     elif is_automatic(source, data):
         task, enough = open_automatic(
             str(source or ""),
-            machine_of(options.device, memory),
+            machine_of(options.device, options.memory),
             options.trial_seconds / 60,
             data=data,
             overrides=overrides,

@@ -1,6 +1,6 @@
 """What a hyperparameter search may change, around the settings it starts from."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,24 @@ def search_space(base: Experiment, num_nodes: int, num_facts: int, fixed: Collec
             base.sampled.num_negatives, (0.5, 1, 2, 4), 1, max(1, num_nodes)
         )
     return {name: part for name, part in space.items() if name not in fixed}
+
+
+def within(space: Space, base: Experiment, fits: Callable[[Experiment], bool]) -> Space:
+    """The space without values that do not fit if they alone are changed."""
+    start = start_of(base, space)
+
+    def fitting(name: str, part: Choices) -> Choices:
+        is_kept = [
+            value == start[name] or fits(with_values(base, {name: value})) for value in part.values
+        ]
+        return Choices(
+            tuple(value for value, kept in zip(part.values, is_kept, strict=True) if kept)
+        )
+
+    return {
+        name: fitting(name, part) if isinstance(part, Choices) else part
+        for name, part in space.items()
+    }
 
 
 def around(value: Any, others: Iterable[Any]) -> Choices:

@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
@@ -80,18 +81,14 @@ def train_experiment(
             raise InputError("minutes are for one process; give training.epochs to several")
         task: Task[Any]
         if settings is None:
-            machine = machine_of(chosen, memory)
             task, enough = open_automatic(
                 str(experiment or ""),
-                machine,
+                machine_of(chosen, memory),
                 minutes or DEFAULT_MINUTES,
                 data=data,
                 overrides=overrides,
                 log=log,
             )
-            if overrides:  # which rule over a choice that fits
-                inputs = input_from_sizes(task.experiment, sizes_of(task))
-                refuse_too_large(inputs, machine.memory)
             if budget is not None and enough < budget.minutes:
                 elapsed = (perf_counter() - started) / 60
                 budget = Budget(min(budget.minutes, elapsed + max(enough, MIN_MINUTES)), started)
@@ -103,7 +100,7 @@ def train_experiment(
                 sizes_alone = input_from_sizes(settings, sizes_of(task))
                 refuse_too_large(sizes_alone, limit)
         if budget is not None and not task.num_evaluated("valid"):
-            task = without_validation(task)
+            task = replace(cast(Any, task), experiment=without_validation(task.experiment))
         log(task.describe())
         command = command_line(
             source,
@@ -170,6 +167,7 @@ def command_line(
     data: Path | None = None,
     resume: bool = False,
     minutes: float | None = None,
+    memory: str | None = None,
 ) -> str:
     """The command that trains this experiment in `folder`, or resumes it."""
     words = ["nodepiece", "train", str(experiment)]
@@ -178,4 +176,5 @@ def command_line(
     words += ["--device", device] if device is not None else []
     words += ["--resume"] if resume else []
     words += ["--minutes", f"{minutes:.3g}"] if minutes is not None else []
+    words += ["--memory", memory] if memory is not None else []
     return shlex.join([*words, "-o", str(folder)])

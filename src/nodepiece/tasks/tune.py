@@ -9,64 +9,27 @@ best validation, on the same facts for all trials. Optuna's tree-structured Parz
 proposes settings, and a trial whose validation is below the median of the others is stopped.
 """
 
-import tempfile
-import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
-import torch
-
 from nodepiece.errors import InputError, Stopped
-from nodepiece.files import atomic_file
-from nodepiece.settings import Experiment, to_toml
-from nodepiece.tasks.budget import chosen_number, ranking_time, seconds_of, with_facts
+from nodepiece.settings import Experiment
+from nodepiece.tasks.budget import chosen_number, ranking_time, with_facts
+from nodepiece.tasks.fit_memory import memory_of, refuse_too_large
 from nodepiece.tasks.link_prediction import LinkPrediction
-from nodepiece.tasks.search_space import (
-    Choices,
-    Space,
-    search_space,
-    start_of,
-    with_values,
-)
+from nodepiece.tasks.machine import machine_of
+from nodepiece.tasks.plan import input_from_sizes, sizes_of
+from nodepiece.tasks.search_space import Space, search_space, start_of, with_values, within
+from nodepiece.tasks.study import BEST, best_of, finished, import_optuna, open_study, write_best
 from nodepiece.tasks.tokens import tokenize_for
-from nodepiece.training.checkpoint import Progress
-from nodepiece.training.loop import Callback, fit
-from nodepiece.training.stages import Clock
+from nodepiece.tasks.trial import TuneOptions, run_trial, short, suggest
 
-BASE, BEST, STUDY = "base.toml", "best.toml", "study.log"
-NUM_TRIALS = 12  # of full length, in the time of a search
 MIN_LENGTH = 0.9  # of the time of a trial that must be left to begin one
-TRIALS_BEFORE_PRUNING = 3
-PARTS = 10  # of a trial: its validation is compared with those of others at the end of each
-PARTS_BEFORE_PRUNING = 2
+MAX_REFUSED = 100  # trials in a row that are not possible, before the search ends
 VALIDATION_SHARE = 0.02  # of the time of a trial, for one validation
-
-
-@dataclass(frozen=True)
-class TuneOptions:
-    """How a search is run."""
-
-    folder: Path
-    device: torch.device
-    minutes: float
-    trial_minutes: float | None = None  # None: so that NUM_TRIALS fit
-    seed: int = 0
-    callbacks: tuple[Callback, ...] = ()
-    log: Callable[[str], None] = lambda sentence: None
-    should_stop: Callable[[], bool] = lambda: False
-    started: float | None = None  # by `perf_counter`; None: now
-
-    def __post_init__(self) -> None:
-        for name in ("minutes", "trial_minutes"):
-            if (value := getattr(self, name)) is not None and not 0 < value < float("inf"):
-                raise InputError(f"{name} must be a number above 0, got {value}")
-
-    @property
-    def trial_seconds(self) -> float:
-        return 60 * (self.trial_minutes or trial_minutes_of(self.minutes))
 
 
 @dataclass(frozen=True)
@@ -82,10 +45,6 @@ class Tuned:
     is_stopped: bool = False  # before the time was over
 
 
-def trial_minutes_of(minutes: float) -> float:
-    return minutes / NUM_TRIALS
-
-
 def tune_task(task: LinkPrediction, options: TuneOptions, *, fixed: Collection[str] = ()) -> Tuned:
     """Search around the settings of a task for some minutes; continues the study in the folder.
 
@@ -94,15 +53,24 @@ def tune_task(task: LinkPrediction, options: TuneOptions, *, fixed: Collection[s
     optuna = import_optuna()
     started = perf_counter() if options.started is None else options.started
     deadline = started + 60 * options.minutes
-    base, graph = task.experiment, task.graph
+    base, graph, sizes = task.experiment, task.graph, sizes_of(task)
+    memory = options.memory or machine_of(options.device).memory
+    options = replace(options, memory=memory)
     if not task.num_evaluated("valid"):
         raise InputError(f"{task.dataset.name} has no facts to validate on; a search needs some")
+    refuse_too_large(input_from_sizes(base, sizes), memory)
     study = open_study(optuna, options)
     kept = study.user_attrs.get("fixed", sorted(fixed))  # as it was when the search began
-    space = search_space(base, graph.num_nodes, graph.num_triples, kept)
+    planned = study.user_attrs.get("memory", memory)
+    space = within(
+        search_space(base, graph.num_nodes, graph.num_triples, kept),
+        base,
+        lambda experiment: memory_of(experiment, sizes).peak <= planned,
+    )
     start = start_of(base, space)
     if "facts" not in study.user_attrs:
         study.set_user_attr("fixed", kept)
+        study.set_user_attr("memory", memory)
         study.set_user_attr("trial_minutes", options.trial_seconds / 60)
         study.set_user_attr("facts", describe_facts(task))
         study.enqueue_trial(start)
@@ -121,6 +89,7 @@ def tune_task(task: LinkPrediction, options: TuneOptions, *, fixed: Collection[s
         is_stopped = not next_trial(optuna, study, task, space, options)
         write_best(study, base, options.folder)
         is_over = deadline - perf_counter() < MIN_LENGTH * options.trial_seconds
+        is_over = is_over or num_refused(study) >= MAX_REFUSED
     if is_stopped and not finished(study):
         raise Stopped(
             "the search was stopped before a trial was finished; continue it with --resume -o "
@@ -146,37 +115,6 @@ def with_trial_minutes(options: TuneOptions, minutes: float) -> TuneOptions:
             "comparable; leave --trial-minutes out"
         )
     return replace(options, trial_minutes=minutes)
-
-
-def import_optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise InputError(
-            "the search needs Optuna; install it with: pip install 'nodepiece[tune]'"
-        ) from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna
-
-
-def open_study(optuna: Any, options: TuneOptions) -> Any:
-    """The study in the folder, or a new one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the journal is an experimental part of some versions
-        backend = optuna.storages.journal.JournalFileBackend(str(options.folder / STUDY))
-        study = optuna.create_study(
-            storage=optuna.storages.JournalStorage(backend),
-            study_name="nodepiece",
-            direction="maximize",
-            load_if_exists=True,
-        )
-    study.sampler = optuna.samplers.TPESampler(
-        seed=options.seed + len(study.trials), n_startup_trials=5
-    )
-    study.pruner = optuna.pruners.MedianPruner(
-        n_startup_trials=TRIALS_BEFORE_PRUNING, n_warmup_steps=PARTS_BEFORE_PRUNING
-    )
-    return study
 
 
 def describe_facts(task: LinkPrediction) -> str:
@@ -205,6 +143,7 @@ def next_trial(
     started = perf_counter()
     try:
         experiment = with_values(task.experiment, values)
+        refuse_too_large(input_from_sizes(experiment, sizes_of(task)), cast(int, options.memory))
         score, end = run_trial(replace(task, experiment=experiment), trial, options)
     except InputError as error:  # these settings do not go together, or training diverged
         study.tell(trial, state=states.FAIL)
@@ -227,83 +166,10 @@ def next_trial(
     return True
 
 
-def suggest(trial: Any, name: str, part: Any) -> Any:
-    if isinstance(part, Choices):
-        return trial.suggest_categorical(name, part.values)
-    return trial.suggest_float(name, part.low, part.high, log=True)
-
-
-def short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def run_trial(task: LinkPrediction, trial: Any, options: TuneOptions) -> tuple[float, str]:
-    """The best validation of a trial, and how it ended: "finished", "pruned" or "stopped"."""
-    deadline = perf_counter() + options.trial_seconds
-    table = tokenize_for(task.experiment, task.graph)
-    task.check()
-    model = task.build_model(table).to(options.device)
-    generator = torch.Generator(options.device).manual_seed(task.experiment.seed)
-    watch = Watch(trial, deadline - options.trial_seconds, options)
-    clock = Clock(deadline, validation_seconds=seconds_of(task, model))
-    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
-        progress, stopping = fit(
-            task.make_trainer(model, generator=generator),
-            checkpoint=Path(scratch) / "checkpoint",
-            validate=lambda: task.validate(model),
-            before_epoch=lambda epoch: task.before_epoch(model, table, epoch, generator=generator),
-            callbacks=[watch, *options.callbacks],
-            should_stop=watch.should_stop,
-            resume=False,
-            clock=clock,
-        )
-    score = progress.best_metric
-    if score is None:  # a trial of a few steps has no validation
-        score = task.validate(model)[task.experiment.training.metric]
-    if not stopping.interrupted:
-        return score, "finished"
-    return score, "pruned" if watch.is_pruned else "stopped"
-
-
-class Watch:
-    """A callback that reports validations to Optuna, and stops a trial that is not worth it."""
-
-    def __init__(self, trial: Any, start: float, options: TuneOptions) -> None:
-        self.trial, self.start, self.options = trial, start, options
-        self.num_parts, self.is_pruned = 0, False
-
-    def should_stop(self) -> bool:
-        return self.is_pruned or self.options.should_stop()
-
-    def on_step(self, epoch: int, done: int, total: int) -> None:
-        pass
-
-    def on_epoch(self, record: dict[str, Any], progress: Progress) -> None:
-        """Report the best validation so far for every part of the time that is over."""
-        share = (perf_counter() - self.start) / self.options.trial_seconds
-        if progress.best_metric is None:
-            return
-        for part in range(self.num_parts + 1, min(PARTS, int(PARTS * share)) + 1):
-            self.trial.report(progress.best_metric, part)
-            self.num_parts = part
-        is_early = self.num_parts < PARTS - 1  # else it is as good as finished
-        self.is_pruned = is_early and self.num_parts > 0 and self.trial.should_prune()
-
-
-def finished(study: Any) -> list[Any]:
-    """The trials that were trained to their end."""
-    return [trial for trial in study.trials if trial.state.name == "COMPLETE"]
-
-
-def write_best(study: Any, base: Experiment, folder: Path) -> None:
-    """Write the best settings so far, if there are some."""
-    if finished(study):
-        with atomic_file(folder / BEST) as partial:
-            partial.write_text(to_toml(best_of(study, base)), encoding="utf-8")
-
-
-def best_of(study: Any, base: Experiment) -> Experiment:
-    return with_values(base, study.best_trial.params)
+def num_refused(study: Any) -> int:
+    """The number of trials in a row, up to the last one, that were not possible."""
+    states = [trial.state.name for trial in reversed(study.trials)]
+    return next((number for number, state in enumerate(states) if state != "FAIL"), len(states))
 
 
 def result_of(
