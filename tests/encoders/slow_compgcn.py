@@ -128,7 +128,7 @@ def share(layer: CompGCNLayer, node: Tensor, messages: Tensor, weight: list[floa
             for message in messages
         ]
     )
-    powers = weights * torch.where(scores > 0, scores, 0.2 * scores).exp()
+    powers = weights * torch.where(scores > 0, scores, layer.messages.slope * scores).exp()
     return powers / powers.sum(dim=0)
 
 

@@ -25,6 +25,7 @@ PLAIN = GraphLayerSettings(
 OPTIONS = {
     "attention": PLAIN,
     "four heads": replace(PLAIN, attention_heads=4),
+    "another slope": replace(PLAIN, attention_slope=0.1),
     "no attention": replace(PLAIN, attention_heads=0),
     "residual": replace(PLAIN, residual=True),
     "jumping knowledge": replace(PLAIN, jumping_knowledge=True, residual=True),

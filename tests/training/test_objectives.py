@@ -10,6 +10,7 @@ from torch.nn import functional
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.decoders.walks import Walks, WalkSettings
+from nodepiece.errors import InputError
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.hidden_edges import hidden_together
 from nodepiece.training.losses import softplus_loss
@@ -110,7 +111,10 @@ def sampled(num_negatives: int, seed: int = 3) -> Tensor:
 
 @pytest.mark.parametrize("kind", DECODERS)
 @pytest.mark.parametrize("num_negatives", [1, 4, 5])
-def test_half_of_the_negatives_are_tails_and_half_are_heads(kind: str, num_negatives: int) -> None:
+@pytest.mark.parametrize("separate_masks", [False, True])
+def test_half_of_the_negatives_are_tails_and_half_are_heads(
+    kind: str, num_negatives: int, separate_masks: bool
+) -> None:
     model = tiny_model(kind)
     nodes, relations = model.node_vectors(), model.relation_vectors()
     margin, num_tails = 2.0, math.ceil(num_negatives / 2)
@@ -126,10 +130,40 @@ def test_half_of_the_negatives_are_tails_and_half_are_heads(kind: str, num_negat
             of_negatives.append(functional.logsigmoid(-score - margin))
     # The published loss: the mean over facts and the mean over all negatives, half and half.
     expected = -(torch.stack(of_facts).mean() + torch.stack(of_negatives).mean()) / 2
-    settings = SampledSettings(margin=margin, num_negatives=num_negatives, temperature=0.0)
+    settings = SampledSettings(margin, num_negatives, separate_masks=separate_masks)
     generator = torch.Generator().manual_seed(3)
     found = sampled_negatives_loss(model, FACTS, "self-adversarial", settings, generator=generator)
     assert_same_value_and_gradients(found, expected, model)
+
+
+def test_with_separate_masks_every_end_of_a_negative_is_encoded_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = tiny_model()
+    encoded: list[Tensor] = []
+    vectors_of = model.vectors_of
+
+    def recorded(nodes: Tensor) -> Tensor:
+        encoded.append(nodes)
+        return vectors_of(nodes)
+
+    monkeypatch.setattr(model, "vectors_of", recorded)
+    generator = torch.Generator().manual_seed(3)
+    settings = SampledSettings(num_negatives=4, separate_masks=True)
+    sampled_negatives_loss(model, FACTS, "self-adversarial", settings, generator=generator)
+    drawn = sampled(4)
+    heads = [
+        [h, h, h, *row[2:].tolist()] for h, row in zip(FACTS.heads.tolist(), drawn, strict=True)
+    ]
+    tails = [
+        [t, *row[:2].tolist(), t, t] for t, row in zip(FACTS.tails.tolist(), drawn, strict=True)
+    ]
+    assert torch.cat(encoded).tolist() == torch.tensor([heads, tails]).flatten().tolist()
+
+
+def test_separate_masks_are_refused_for_shared_negatives() -> None:
+    with pytest.raises(InputError, match=r"sampled.shared_negatives = false"):
+        SampledSettings(shared_negatives=True, separate_masks=True)
 
 
 @pytest.mark.parametrize("kind", DECODERS)

@@ -11,7 +11,7 @@ from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.decoders.path_scorers import PathGraph, PathScorers, ScorerSettings
 from nodepiece.decoders.triple_scores import DECODERS, Decoder
 from nodepiece.encoders.compgcn import CompGCN
-from nodepiece.encoders.complex_numbers import to_unit_modulus
+from nodepiece.encoders.complex_numbers import to_adjacent, to_halves, to_unit_modulus
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.graph_view import GraphView, unseen_vectors, view_graph
 from nodepiece.encoders.node_embedding import EncoderSettings, factorized_form, make_encoder
@@ -74,9 +74,15 @@ class InductiveModel(nn.Module):
         self.formula = DECODERS[decoder.kind]
         if self.formula.relation_dim(encoder.dim) != encoder.dim:
             raise InputError(f"the decoder {decoder.kind} does not work with relation pieces")
-        self.tables = PieceTables(counts, encoder.dim, generator=generator)
+        self.tables = PieceTables(
+            counts, encoder.dim, zero_padding=encoder.zero_padding, generator=generator
+        )
         if self.formula.relation_start == "xavier" and graph.composition != "rotate":
             nn.init.xavier_uniform_(self.tables.relations, generator=generator)
+        self.adjacent_pairs = decoder.adjacent_pairs
+        if self.adjacent_pairs:
+            with torch.no_grad():
+                self.tables.relations.copy_(to_adjacent(self.tables.relations))
         self.decoder_weights = self.formula.new_weights(encoder.dim, generator)
         self.encoder = make_encoder(counts, encoder, generator=generator)
         self.layers = CompGCN(encoder.dim, graph, generator=generator) if graph.layers else None
@@ -124,6 +130,8 @@ class InductiveModel(nn.Module):
             nodes, relations = self.layers(nodes, relations, view.edges, edge_mask)
         if self.node_norm is not None:
             nodes = self.node_norm(nodes)
+        if self.adjacent_pairs:
+            nodes, relations = to_halves(nodes), to_halves(relations)
         return EncodedGraph(nodes, relations, view, edge_mask, self.decoder)
 
     def encode_pieces(
@@ -160,4 +168,9 @@ class InductiveModel(nn.Module):
         """Project the weights as the settings require, after a step of the optimizer."""
         if self.unit_relations:
             with torch.no_grad():
-                self.tables.relations.copy_(to_unit_modulus(self.tables.relations))
+                relations: Tensor = self.tables.relations
+                if self.adjacent_pairs:
+                    unit = to_adjacent(to_unit_modulus(to_halves(relations)))
+                else:
+                    unit = to_unit_modulus(relations)
+                relations.copy_(unit)

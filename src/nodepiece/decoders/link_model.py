@@ -28,6 +28,9 @@ class DecoderSettings:
     start_range: float = 0.0  # anchors (or nodes) and relations start uniform in +-this; 0: Xavier
     node_norm: bool = False  # BatchNorm on the node vectors
     unit_relations: bool = False  # relations back to unit modulus after each step, as published
+    # adjacent numbers are complex numbers of decoder and unit_relations, halves those of CompGCN's
+    # composition, as published; False: halves everywhere
+    adjacent_pairs: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in DECODERS:
@@ -38,6 +41,8 @@ class DecoderSettings:
             raise InputError(f"decoder.start_range must be 0 or more, got {self.start_range}")
         if self.unit_relations and not DECODERS[self.kind].is_complex:
             raise InputError(f"decoder.unit_relations: {self.kind} has no complex relations")
+        if self.adjacent_pairs and not DECODERS[self.kind].is_complex:
+            raise InputError(f"decoder.adjacent_pairs: {self.kind} has no complex numbers")
 
 
 class LinkModel(nn.Module):

@@ -111,6 +111,7 @@ def make_messages(
         composition=settings.composition,
         heads=settings.attention_heads,
         attention_dropout=settings.attention_dropout,
+        slope=settings.attention_slope,
         statistics=settings.aggregation == "pna",
         generator=generator,
     )

@@ -1,7 +1,8 @@
 """Complex vectors as real ones of twice the length: real half first, imaginary half second.
 
-This is the only complex layout in the package. Real arithmetic is used throughout because it
-works in every precision and is compiled well, which complex types are not.
+This is the layout everywhere but where `to_halves` and `to_adjacent` are used. Real arithmetic is
+used throughout because it works in every precision and is compiled well, which complex types are
+not.
 """
 
 from typing import Any
@@ -41,6 +42,17 @@ def product(left: Tensor, right: Tensor, *, sign: int) -> Tensor:
 def conjugate(vector: Tensor) -> Tensor:
     real, imaginary = vector.chunk(2, dim=-1)
     return torch.cat([real, -imaginary], dim=-1)
+
+
+def to_halves(vector: Tensor) -> Tensor:
+    """Real half first, from complex numbers whose two parts are adjacent: (..., dim)."""
+    pairs = vector.view(*vector.shape[:-1], vector.shape[-1] // 2, 2)
+    return pairs.transpose(-1, -2).flatten(start_dim=-2)
+
+
+def to_adjacent(vector: Tensor) -> Tensor:
+    """The inverse of `to_halves`."""
+    return _halves(vector).transpose(-1, -2).flatten(start_dim=-2)
 
 
 def moduli(vector: Tensor) -> Tensor:

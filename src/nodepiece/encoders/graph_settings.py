@@ -23,6 +23,8 @@ class GraphLayerSettings:
     composition: str = "rotate"  # of neighbour and relation: "rotate", "multiply" or "subtract"
     attention_heads: int = 4  # dim must be a multiple of it; 0: a graph convolution's fixed weights
     attention_dropout: float = 0.1  # on the weights of attention, in [0, 1)
+    # slope of attention's leaky ReLU, in [0, 1]; published: 0.2 for classification, 0.1 for links
+    attention_slope: float = 0.2
     layer_dropout: float = 0.0  # on what comes out of a layer, in [0, 1)
     aggregation: str = "sum"  # or "pna": mean, deviation, smallest and largest at three scales
     residual: bool = False  # a layer adds to the node vectors, in place of replacing them
@@ -44,6 +46,8 @@ class GraphLayerSettings:
         for key in ("dropout", "edge_dropout", "attention_dropout", "layer_dropout"):
             if not 0 <= getattr(self, key) < 1:
                 raise InputError(f"graph.{key} must be in [0, 1), got {getattr(self, key)}")
+        if not 0 <= self.attention_slope <= 1:
+            raise InputError(f"graph.attention_slope must be in [0, 1], got {self.attention_slope}")
         for key in ("layers", "attention_heads"):
             if getattr(self, key) < 0:
                 raise InputError(f"graph.{key} must be 0 or more, got {getattr(self, key)}")

@@ -29,8 +29,6 @@ from nodepiece.encoders.segments import (
     weighted_segment_sum,
 )
 
-SLOPE = 0.2  # of attention's leaky ReLU, as published for classification; 0.1 for link prediction
-
 
 class Messages(nn.Module):
     """Sums of messages along direct and along inverse relations, each with a separate matrix.
@@ -47,6 +45,7 @@ class Messages(nn.Module):
         composition: str,
         heads: int,  # 0: no attention
         attention_dropout: float,
+        slope: float,  # of attention's leaky ReLU
         statistics: bool,  # PNA in place of the sum
         generator: torch.Generator,
     ) -> None:
@@ -55,7 +54,7 @@ class Messages(nn.Module):
         self.compose = COMPOSITIONS[composition]
         self.weight_in = xavier(dim, dim, generator=generator)
         self.weight_out = xavier(dim, dim, generator=generator)
-        self.heads = max(1, heads)
+        self.heads, self.slope = max(1, heads), slope
         self.attention = xavier(heads, 2 * dim // heads, generator=generator) if heads else None
         self.attention_dropout = Dropout(attention_dropout)
 
@@ -108,7 +107,7 @@ class Messages(nn.Module):
         of_nodes = by_head(nodes, for_node)
         of_targets = take_rows(torch.cat([of_nodes, of_nodes]), edges.directed_target)
         of_messages = take_rows(by_head(messages, for_message), edges.pairs.of_edges)
-        scores = nn.functional.leaky_relu(of_targets + of_messages, SLOPE)
+        scores = nn.functional.leaky_relu(of_targets + of_messages, self.slope)
         return self.attention_dropout(segment_softmax(scores, edges.directed_target, edge_mask))
 
     def by_direction(self, rows: Tensor, num_direct: int) -> Tensor:

@@ -35,6 +35,7 @@ class EncoderSettings:
     heads: int = 4  # of the Transformer's attention
     dropout: float = 0.1  # inside the encoder, in [0, 1)
     masked: bool = True  # Transformer: leave padding out; False: as published
+    zero_padding: bool = False  # [PAD] of relations is the zero vector, as published, not trained
     factorized: bool | None = None  # MLP: multiply each piece once; None: if that is less work
 
     def __post_init__(self) -> None:
@@ -80,7 +81,9 @@ class NodePieceEmbedding(NodeEmbedding):
         self.token_tensors = TokenTensors(table)
         self.counts = self.token_tensors.counts
         self.num_embeddings, self.embedding_dim = table.num_nodes, settings.dim
-        self.tables = PieceTables(self.counts, settings.dim, generator=generator)
+        self.tables = PieceTables(
+            self.counts, settings.dim, zero_padding=settings.zero_padding, generator=generator
+        )
         self.factorized = settings.factorized
         self.encoder = make_encoder(self.counts, settings, generator=generator)
         use_generator(self, generator)

@@ -181,7 +181,14 @@ def resample_relations(tokens: Tokens, table: TokenTable, *, rng: np.random.Gene
 class PieceTables(nn.Module):
     """The trained vectors of anchors, distances and relations: the vocabulary of the model."""
 
-    def __init__(self, counts: PieceCounts, dim: int, *, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        counts: PieceCounts,
+        dim: int,
+        *,
+        zero_padding: bool = False,  # of relations: a zero vector in place of a trained one
+        generator: torch.Generator,
+    ) -> None:
         super().__init__()
         num_anchor_rows = counts.num_anchors + 2 if counts.anchors_per_node else 0
         self.anchors = xavier(num_anchor_rows, dim, generator=generator)
@@ -189,6 +196,8 @@ class PieceTables(nn.Module):
         self.relations = phases(counts.num_relations, dim, generator=generator)
         num_padding = 1 if counts.relations_per_node else 0
         self.relation_padding = xavier(num_padding, dim, generator=generator)
+        if zero_padding:
+            self.relation_padding = nn.Parameter(torch.zeros(num_padding, dim), requires_grad=False)
 
     def vectors(self) -> PieceVectors:
         distances = self.distances if len(self.distances) else None

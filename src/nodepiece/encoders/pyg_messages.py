@@ -14,7 +14,7 @@ from torch_geometric.utils import scatter, softmax
 
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.message_statistics import SMALLEST_VARIANCE, scaled
-from nodepiece.encoders.messages import SLOPE, Messages, by_head, mean_shares, normalized
+from nodepiece.encoders.messages import Messages, by_head, mean_shares, normalized
 
 HIDDEN = -1e9  # the score of a hidden edge: its softmax is 0 next to a visible edge
 
@@ -84,7 +84,8 @@ class _MessagePassing(MessagePassing):  # type: ignore[misc]
         if direction.shares is not None:
             return message, direction.shares
         for_node, for_message = layer.attention.chunk(2, dim=1)  # type: ignore[union-attr]
-        scores = leaky_relu(by_head(nodes_i, for_node) + by_head(message, for_message), SLOPE)
+        scores = by_head(nodes_i, for_node) + by_head(message, for_message)
+        scores = leaky_relu(scores, layer.slope)
         shares = weighted_softmax(scores, direction.edge_mask, index, size_i)
         return message, layer.attention_dropout(shares)
 

@@ -26,7 +26,7 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import read_facts, write_facts
-from nodepiece.tasks.task import RANKING, SCORERS, TaskRecord
+from nodepiece.tasks.task import RANKING, SCORERS, TaskRecord, fields_of
 from nodepiece.tasks.tokens import build_node_embedding, refresh_tokens
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.links import link_trainer
@@ -244,8 +244,9 @@ LINK_PREDICTION = TaskRecord(
     run="links",
     example_query="--head X --relation R",
     reads=(
-        *("tokenizer", "encoder", "graph", "decoder", SCORERS),
+        *("tokenizer", "encoder", "graph", SCORERS),
         *("training", "one_vs_all", "sampled"),
+        *fields_of("decoder", without=["adjacent_pairs"]),  # CompGCN is not used
         *RANKING,
         *("evaluation.candidates", "evaluation.held_out_share"),
     ),
@@ -257,8 +258,9 @@ RELATION_PREDICTION = replace(
     description="the missing relation between two nodes of the graph of training",
     example_query="--head X --tail Y",
     reads=(
-        *("tokenizer", "encoder", "graph", "decoder"),
+        *("tokenizer", "encoder", "graph"),
         *("training", "one_vs_all", "sampled"),
+        *fields_of("decoder", without=["adjacent_pairs"]),
         *RANKING,
         *("evaluation.direct_relations", "evaluation.held_out_share"),
     ),

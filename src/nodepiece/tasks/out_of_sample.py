@@ -304,7 +304,8 @@ OUT_OF_SAMPLE = TaskRecord(
     run="links",
     example_query="--head X --relation R",
     reads=(
-        *("tokenizer", "encoder", "decoder", SCORERS),
+        *("tokenizer", "encoder", SCORERS),
+        *fields_of("decoder", without=["adjacent_pairs"]),  # CompGCN is not used
         *("one_vs_all", "sampled", "out_of_sample"),
         *fields_of("training", without=["hide_targets"]),  # mask_share hides facts
         *RANKING,

@@ -14,7 +14,10 @@ from nodepiece.settings import (
 from nodepiece.tasks.task import TaskRecord
 from nodepiece.training.losses import SAMPLED_SOFTMAX
 
-NOT_OF_SOFTMAX = ("sampled.margin", "sampled.temperature", "sampled.shared_negatives")
+NOT_OF_SOFTMAX = (
+    *("sampled.margin", "sampled.temperature"),
+    *("sampled.shared_negatives", "sampled.separate_masks"),
+)
 OF_EVERY_TASK = "reading"  # how the files of its dataset are read
 OF_TRANSFORMER = ("encoder.layers", "encoder.heads", "encoder.masked")
 NOT_READING_THEM = ("mlp", "gated-sum")  # encoders; one that was added may read them

@@ -17,9 +17,17 @@ from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.hidden_edges import HidingGroups
 from nodepiece.training.links import fact_batches, hidden_edges, query_batches
 from nodepiece.training.losses import LOSSES_OF_ALL_ANSWERS, ONE_VS_ALL_LOSSES
-from nodepiece.training.objectives import loss_with_paths, sampled_negatives_loss
+from nodepiece.training.objectives import (
+    corrupted_ends,
+    loss_with_paths,
+    sampled_loss,
+    sampled_negatives_loss,
+    score_ends,
+)
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 from nodepiece.training.trainer import Trainer
+
+NEGATIVES_IN_A_PASS = 3000  # of `sampled.separate_masks`, as published
 
 
 def inductive_trainer(
@@ -77,10 +85,36 @@ def loss_of_targets(
 ) -> Tensor:
     """The loss of a batch of facts or queries; all nodes are encoded in every step."""
     edge_mask = None if hidden is None else hidden.mask_without(cast(Tensor, batch.edges))
+    if isinstance(batch, FactBatch) and sampled.separate_masks and not training.is_one_vs_all:
+        ends = corrupted_ends(batch, view.num_nodes, sampled.num_negatives, generator=generator)
+        scores = scores_in_passes(model, view, edge_mask, batch.relations, ends)
+        return sampled_loss(scores[:, 0], scores[:, 1:], batch, training.loss, sampled)
     graph = model.encode(view, edge_mask)
     if isinstance(batch, QueryBatch) or training.is_one_vs_all:
         return one_vs_all_loss_of(model, graph, batch, training.loss, one_vs_all)
     return sampled_negatives_loss(graph, batch, training.loss, sampled, generator=generator)
+
+
+def scores_in_passes(
+    model: InductiveModel,
+    view: GraphView,
+    edge_mask: Tensor | None,
+    relations: Tensor,  # (batch_size,)
+    ends: tuple[Tensor, Tensor],  # heads and tails: (batch_size, 1 + num_negatives) each
+) -> Tensor:
+    """Scores of facts and of their negatives, with new dropout masks for facts and each part.
+
+    A part is up to NEGATIVES_IN_A_PASS negatives, as many of each fact. Every pass updates the
+    running means of BatchNorm.
+    """
+    heads, tails = ends
+    width = max(1, NEGATIVES_IN_A_PASS // len(heads))
+    columns = [slice(0, 1)] + [slice(at, at + width) for at in range(1, heads.shape[1], width)]
+    scores = [
+        score_ends(model.encode(view, edge_mask), relations, heads[:, part], tails[:, part])
+        for part in columns
+    ]
+    return torch.cat(scores, dim=1)
 
 
 def one_vs_all_loss_of(

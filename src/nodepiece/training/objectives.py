@@ -148,9 +148,19 @@ def sampled_negatives_loss(
     generator: torch.Generator,
 ) -> Tensor:
     """The loss of facts against copies with head or tail replaced by a uniformly drawn node."""
-    score = scores_with_shared_negatives if settings.shared_negatives else scores_with_own_negatives
-    positive, negative = score(model, batch, settings.num_negatives, generator=generator)
-    return sampled_loss(positive, negative, batch, loss, settings)
+    if settings.shared_negatives:
+        scored = scores_with_shared_negatives(
+            model, batch, settings.num_negatives, generator=generator
+        )
+    elif settings.separate_masks:
+        ends = corrupted_ends(batch, model.num_nodes, settings.num_negatives, generator=generator)
+        scores = score_ends(model, batch.relations, *ends)
+        scored = scores[:, 0], scores[:, 1:]
+    else:
+        scored = scores_with_own_negatives(
+            model, batch, settings.num_negatives, generator=generator
+        )
+    return sampled_loss(*scored, batch, loss, settings)
 
 
 def sampled_loss(
@@ -185,6 +195,34 @@ def scores_with_own_negatives(
     tails = torch.cat([tail, negative[:, :num_tails], unchanged], dim=1)
     scores = model.decoder.score(heads, relation, tails)  # (batch_size, 1 + num_negatives)
     return scores[:, 0], scores[:, 1:]
+
+
+def corrupted_ends(
+    batch: FactBatch, num_nodes: int, num_negatives: int, *, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Heads and tails of facts, in the first column, and of their negatives, half of each kind.
+
+    (batch_size, 1 + num_negatives) twice.
+    """
+    shape = (len(batch.heads), num_negatives)
+    drawn = torch.randint(num_nodes, shape, generator=generator, device=batch.heads.device)
+    num_tails = (num_negatives + 1) // 2
+    heads, tails = (ends[:, None].expand(shape) for ends in (batch.heads, batch.tails))
+    return (
+        torch.cat([heads[:, :1], heads[:, :num_tails], drawn[:, num_tails:]], dim=1),
+        torch.cat([tails[:, :1], drawn[:, :num_tails], tails[:, num_tails:]], dim=1),
+    )
+
+
+def score_ends(model: FactScorer, relations: Tensor, heads: Tensor, tails: Tensor) -> Tensor:
+    """Scores of facts, each end encoded by itself: (batch_size, n).
+
+    relations: (batch_size,); heads, tails: (batch_size, n).
+    """
+    vectors = model.vectors_of(torch.stack([heads, tails]).flatten())
+    head, tail = vectors.view(2, *heads.shape, -1)
+    relation = model.relation_vectors().index_select(0, relations)[:, None]
+    return model.decoder.score(head, relation, tail)
 
 
 def scores_with_shared_negatives(

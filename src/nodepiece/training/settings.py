@@ -108,6 +108,9 @@ class SampledSettings:
     margin: float = 9.0  # gamma of the loss
     num_negatives: int = 20  # for each fact, half of them heads; see shared_negatives
     shared_negatives: bool = False  # the same for a whole batch, all of them tails
+    # new dropout masks for the unchanged end of each negative, as published; of graph layers: for
+    # a few negatives of each fact at a time
+    separate_masks: bool = False
     temperature: float = 0.0  # of self-adversarial weights; 0: equal weights, as published
     subsampling: bool = False  # a fact weighs 1 / sqrt(8 + facts of its head and relation)
     steps_per_epoch: int = 0  # of facts drawn at random; 0: an epoch has every fact once
@@ -118,6 +121,11 @@ class SampledSettings:
         if self.num_negatives < 1:
             raise InputError(f"sampled.num_negatives must be at least 1, got {self.num_negatives}")
         refuse_negative(self, "sampled", "temperature", "steps_per_epoch")
+        if self.separate_masks and self.shared_negatives:
+            raise InputError(
+                "sampled.separate_masks is for negatives of each fact; set "
+                "sampled.shared_negatives = false, or leave it out"
+            )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,111 @@
+"""What each part of propagation adds: a recipe, and the same recipe with one part changed.
+
+    python -m benchmarks.propagation_parts --list            prints the commands of all variants
+    python -m benchmarks.propagation_parts -o RUNS [--device cuda]
+
+The second form trains what RUNS does not have yet, one variant after the other, and writes
+results/propagation-parts.json. Folders of RUNS are run folders, or NAME.json is the metrics.json of
+one, so that variants may also be trained elsewhere, several side by side.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from nodepiece.files import write_json
+
+ROOT = Path(__file__).parents[1]
+OUTPUT = ROOT / "results" / "propagation-parts.json"
+RECIPE = "codex-s-best"
+SEEDS = (0, 1)
+WALKS = ("walks.steps=3", "walks.separate_losses=true", "walks.choose_coefficient=true")
+VARIANTS: dict[str, tuple[str, ...]] = {  # name: what is set
+    "all": (),
+    "vectors-alone": ("propagation.layers=0", "training.hide_targets=false"),
+    "propagation-alone": ("propagation.choose_coefficient=false", "propagation.coefficient=1000"),
+    "one-loss": ("propagation.separate_losses=false", "propagation.choose_coefficient=false"),
+    "layers-4": ("propagation.layers=4",),
+    "layers-2": ("propagation.layers=2",),
+    "dim-16": ("propagation.dim=16",),
+    "rank-1": ("propagation.rank=1",),
+    "all-targets": ("one_vs_all.target_share=1.0", "one_vs_all.most_targets=0"),
+    "equal-targets": ("one_vs_all.query_balance=0.0",),
+    "pairs-hidden": ("one_vs_all.hide_pairs=true",),
+    "all-negatives": ("training.loss=cross-entropy",),
+    "float32": ("training.precision=tf32",),
+    "with-walks": WALKS,
+}
+KEPT = ("mrr", "hits@10", "parameters", "seconds", "device", "seed", "coefficients")
+
+
+def command_of(variant: str, seed: int, folder: Path, device: str | None) -> list[str]:
+    """The words of the command that trains a variant, after `nodepiece`."""
+    words = ["train", RECIPE]
+    for override in (f"seed={seed}", *VARIANTS[variant]):
+        words += ["--set", override]
+    words += ["--device", device] if device else []
+    return [*words, "-o", str(folder / name_of(variant, seed))]
+
+
+def name_of(variant: str, seed: int) -> str:
+    return f"{RECIPE}-{variant}-seed-{seed}"
+
+
+def find_metrics(folder: Path, variant: str, seed: int) -> dict[str, Any] | None:
+    name = name_of(variant, seed)
+    for path in (folder / name / "metrics.json", folder / f"{name}.json"):
+        if path.is_file():
+            return dict(json.loads(path.read_text(encoding="utf-8")))
+    return None
+
+
+def collect(folder: Path) -> list[dict[str, Any]]:
+    """A record for each variant that has been trained: its runs, and their means."""
+    records = []
+    for variant, overrides in VARIANTS.items():
+        found = [find_metrics(folder, variant, seed) for seed in SEEDS]
+        runs = [{key: run[key] for key in KEPT if key in run} for run in found if run]
+        if runs:
+            means = {key: fmean(run[key] for run in runs) for key in ("mrr", "hits@10")}
+            train = fmean(run["seconds"]["train"] for run in runs)
+            records.append(
+                {"variant": variant, "set": overrides, **means, "train": train, "runs": runs}
+            )
+    return records
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("-o", "--runs", type=Path, default=Path("runs/propagation-parts"))
+    parser.add_argument("--device", help="of training, such as cuda")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many (%(default)s)")
+    parser.add_argument("--list", action="store_true", help="print the commands alone")
+    parser.add_argument("--collect", action="store_true", help="train nothing")
+    options = parser.parse_args()
+    for seed in SEEDS[: options.seeds]:
+        for variant in VARIANTS:
+            words = command_of(variant, seed, options.runs, options.device)
+            if options.list:
+                print(shlex.join(["nodepiece", *words]))
+            elif not options.collect and find_metrics(options.runs, variant, seed) is None:
+                subprocess.run([sys.executable, "-m", "nodepiece", *words], check=True)
+    if options.list:
+        return
+    records = collect(options.runs)
+    content = {
+        "what": f"{RECIPE} and the same recipe with one part changed, test split, means of seeds",
+        "command": "python -m benchmarks.propagation_parts -o RUNS --device cuda",
+        "variants": records,
+    }
+    write_json(OUTPUT, content)
+    for record in records:
+        print(f"{record['variant']:18} MRR {record['mrr']:.3f}  Hits@10 {record['hits@10']:.3f}")
+
+
+if __name__ == "__main__":
+    main()
