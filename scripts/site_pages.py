@@ -1,8 +1,8 @@
 """The parts of the documentation site that are made while it is built; a hook of MkDocs.
 
-Three pages are generated: `commands.md` from the command line, `api.md` from the public names, and
-copies of CONTRIBUTING.md and CHANGELOG.md. Links of pages to files outside `docs/` become links to
-copies of these files in the site, so that reading it needs no network.
+Pages are generated: `commands.md` from the command line, `api.md` from the public names, copies of
+CONTRIBUTING.md and CHANGELOG.md, and a page for each notebook. Links of pages to files outside
+`docs/` become links to copies of these files in the site, so that reading it needs no network.
 """
 
 import re
@@ -17,9 +17,10 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from scripts import list_api, list_commands  # noqa: E402
+from scripts import list_api, list_commands, notebook_pages  # noqa: E402
 
 LINK = re.compile(r"(?P<before>\]\()\.\./(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+NOTEBOOKS = "notebooks"  # a folder of docs/
 GENERATED: dict[str, Callable[[], str]] = {
     "commands.md": list_commands.page,
     "api.md": list_api.page,
@@ -56,8 +57,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages, and copies of all files that pages link to."""
     for name, page in GENERATED.items():
         files.append(File.generated(config, name, content=page()))
+    for notebook in sorted((ROOT / "docs" / NOTEBOOKS).glob("*.ipynb")):
+        name = f"{NOTEBOOKS}/{notebook.stem}.md"
+        files.append(File.generated(config, name, content=notebook_pages.page(notebook)))
     linked: set[str] = set()
     for file in files.documentation_pages():
+        if file.src_uri.startswith(NOTEBOOKS):  # their links are to pages
+            continue
         linked |= {found["path"] for found in LINK.finditer(file.content_string)}
     for path in sorted(linked):
         if (ROOT / path).is_file() and path not in ("README.md",):
@@ -68,6 +74,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """The text of a page with links to the copies; a folder is named and not linked."""
+    if page.file.src_uri.startswith(NOTEBOOKS):
+        return markdown
 
     def replaced(found: re.Match[str]) -> str:
         path = found["path"]
