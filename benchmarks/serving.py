@@ -310,7 +310,7 @@ def measure_search(options: argparse.Namespace, queries: Queries) -> dict[str, A
     """Milliseconds of searches among the names of a run, by beginnings and parts of names."""
     names, rng = queries.run.dataset.names.nodes, Random(0)
     start = perf_counter()
-    search = NameSearch.of(names, queries.run.snapshot.candidates.num_facts)
+    search = NameSearch.of(names, queries.run.snapshot.candidates.num_facts.whole())
     build = perf_counter() - start
     found: dict[str, Any] = {"build_seconds": round(build, 2), "bytes": len(search.text)}
     for kind in ("beginning", "part", "absent"):

@@ -186,7 +186,7 @@ def test_a_batch_that_stops_half_way_in_memory_did_not_happen(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("nodepiece.inference.update.vectors_after", stop)
+        patch.setattr("nodepiece.inference.update.changed_vectors", stop)
         with pytest.raises(KeyboardInterrupt):
             update_run(run, add=[("Kim", "lives in", "town 1")])
     assert facts_of(run) == before

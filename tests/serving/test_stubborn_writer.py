@@ -97,8 +97,11 @@ def test_a_run_that_another_process_updates_is_a_problem_without_its_folder(
     assert "another update of couples is under way" in answer.json()["detail"]
 
 
-def test_a_follower_reads_a_second_change_within_one_tick_of_the_clock(tmp_path: Path) -> None:
+def test_a_follower_reads_a_second_change_within_one_tick_of_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The folder has the time of the first change after the second one too."""
+    monkeypatch.setattr("nodepiece.serving.follower.TICK", 10**15)
     (tmp_path / "live").mkdir()
     read = Event()
     follower = Follower(read.set, tmp_path)

@@ -82,7 +82,7 @@ def test_a_batch_that_is_refused_brings_no_names(monkeypatch: pytest.MonkeyPatch
         raise InputError("too far")
 
     with monkeypatch.context() as patch:
-        patch.setattr(graph.tokens, "apply", refuse)
+        patch.setattr(graph.tokens, "consequences", refuse)
         with pytest.raises(InputError, match="too far"):
             graph.add([("Dan", "likes", "Ann")])
     assert names_of(graph) == ["Ann", "Bea", "Cem"] and len(graph.is_present) == 3

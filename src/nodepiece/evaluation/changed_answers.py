@@ -1,12 +1,47 @@
-"""Known answers after some facts were added and removed, without sorting all of them again."""
+"""Known answers after some facts were added and removed, without a copy of all of them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodepiece.evaluation.known_answers import KnownAnswers
-from nodepiece.graph.arrays import IntArray, LongArray, ScalarT
+from nodepiece.evaluation.known_answers import KnownAnswers, with_stride
+from nodepiece.graph.arrays import IntArray, LongArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChangedAnswers(KnownAnswers):
+    """Known answers of which some queries have other answers than in the arrays.
+
+    The time and the memory of a change grow with the answers of its queries, and with the number
+    of queries that were changed before, not with all facts.
+    """
+
+    changed: LongArray  # (num_changed,) queries, ascending
+    own_offsets: LongArray  # (num_changed + 1,) where the answers of a changed query start
+    own_answers: IntArray  # (num_own,) ascending and distinct within a query
+
+    def find(
+        self, first: NDArray[np.integer], second: NDArray[np.integer]
+    ) -> tuple[LongArray, LongArray]:
+        start, number = super().find(first, second)
+        query = first.astype(np.int64) * self.num_second + second
+        place = np.searchsorted(self.changed, query)
+        is_changed = np.append(self.changed, -1)[place] == query
+        own = place[is_changed]
+        start[is_changed] = len(self.answers) + self.own_offsets[own]
+        number[is_changed] = self.own_offsets[own + 1] - self.own_offsets[own]
+        return start, number
+
+    def only_of(self, start: LongArray, number: LongArray) -> tuple[LongArray, IntArray]:
+        return self._gathered(start, number)
+
+    def answers_at(self, positions: LongArray) -> IntArray:
+        is_own = positions >= len(self.answers)
+        found = np.empty(len(positions), np.int32)
+        found[~is_own] = self.answers[positions[~is_own]]
+        found[is_own] = self.own_answers[positions[is_own] - len(self.answers)]
+        return found
 
 
 def answers_after(
@@ -14,96 +49,87 @@ def answers_after(
 ) -> KnownAnswers:
     """The known answers with some facts added and others removed, inverses included.
 
-    added, removed: (num_facts, 3) direct facts; those to remove are known. Equal to the answers
-    computed from all facts; the time is that of a copy of the arrays. num_nodes: after the change.
+    added, removed: (num_facts, 3) direct facts. The answers are those computed from all facts.
+    num_nodes: after the change.
     """
     known = with_nodes(known, num_nodes)
-    if len(removed):
-        known = without_pairs(known, *pairs_of(known, removed))
-    if len(added):
-        known = with_pairs(known, *pairs_of(known, added))
-    return known
+    if not len(added) and not len(removed):
+        return known
+    rows: dict[int, set[int]] = {}
+    for facts, is_added in ((removed, False), (added, True)):
+        for first, second, answer in edges_of(known, facts).tolist():
+            query = first * known.num_second + second
+            if query not in rows:
+                rows[query] = set(known_answers(known, first, second).tolist())
+            (rows[query].add if is_added else rows[query].discard)(answer)
+    return with_rows(known, rows)
 
 
 def with_nodes(known: KnownAnswers, num_nodes: int) -> KnownAnswers:
-    """The answers in a graph with more nodes; a query by two nodes is another number there."""
-    if known.kind == "tails" or num_nodes == known.num_nodes:
+    """The answers in a graph with more nodes.
+
+    A query by two nodes is another number there, if the numbers had no space for these nodes.
+    """
+    if known.kind == "tails" or num_nodes <= known.num_second:
         return replace(known, num_nodes=num_nodes)
-    first, second = np.divmod(known.queries, max(1, known.num_nodes))
-    return replace(known, num_nodes=num_nodes, queries=first * num_nodes + second)
+    stride = with_stride(num_nodes)
+
+    def renumbered(queries: LongArray) -> LongArray:
+        first, second = np.divmod(queries, max(1, known.num_second))
+        return first * stride + second
+
+    queries = renumbered(known.queries)
+    if isinstance(known, ChangedAnswers):
+        known = replace(known, changed=renumbered(known.changed))
+    return replace(known, num_nodes=num_nodes, stride=stride, queries=queries)
 
 
-def pairs_of(known: KnownAnswers, facts: IntArray) -> tuple[LongArray, IntArray]:
-    """Distinct queries and answers of facts and their inverses, in ascending order."""
-    head, relation, tail = facts.T
-    inverse = relation + np.int32(known.num_relations)
+def edges_of(known: KnownAnswers, facts: IntArray) -> LongArray:
+    """(num_edges, 3): first and second part of a query, and answer, of facts and inverses."""
+    head, relation, tail = facts.astype(np.int64).T
     edges = [(head, relation, tail)]
-    edges += [(tail, inverse, head)] if known.kind != "direct relations" else []
-    first = np.concatenate([edge[0] for edge in edges]).astype(np.int64)
-    labels, ends = (np.concatenate([edge[place] for edge in edges]) for place in (1, 2))
-    second, answer = (labels, ends) if known.kind == "tails" else (ends, labels)
-    query = first * known.num_second + second
-    order = np.lexsort((answer, query))
-    query, answer = query[order], answer[order]
-    is_new = (np.diff(query, prepend=-1) != 0) | (np.diff(answer, prepend=-1) != 0)
-    return query[is_new], answer[is_new].astype(np.int32)
+    if known.kind != "direct relations":
+        edges.append((tail, relation + known.num_relations, head))
+    order = (0, 1, 2) if known.kind == "tails" else (0, 2, 1)
+    parts = [np.stack([edge[place] for place in order], axis=1) for edge in edges]
+    return np.concatenate(parts)
 
 
-def places_of(
-    known: KnownAnswers, query: LongArray, answer: IntArray
-) -> tuple[LongArray, LongArray, NDArray[np.bool_]]:
-    """Row and position of each pair, where it is or would be, and whether it is there."""
-    row = np.searchsorted(known.queries, query)
-    is_row = values_at(known.queries, row) == query
-    start = known.offsets[row]
-    end = np.where(is_row, known.offsets[np.minimum(row + 1, len(known.queries))], start)
-    place = np.array(
-        [
-            first + int(np.searchsorted(known.answers[first:last], value))
-            for first, last, value in zip(
-                start.tolist(), end.tolist(), answer.tolist(), strict=True
-            )
-        ],
-        np.int64,
+def known_answers(known: KnownAnswers, first: int, second: int) -> IntArray:
+    """The answers to one query, ascending."""
+    (start,), (number,) = known.find(np.array([first]), np.array([second]))
+    return known.answers_at(np.arange(start, start + number))
+
+
+def with_rows(known: KnownAnswers, rows: dict[int, set[int]]) -> ChangedAnswers:
+    """The known answers with those of some queries replaced."""
+    nothing = np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32)
+    before = (
+        (known.changed, known.own_offsets, known.own_answers)
+        if isinstance(known, ChangedAnswers)
+        else nothing
     )
-    is_there = (place < end) & (values_at(known.answers, place) == answer)
-    return row, place, is_there
-
-
-def without_pairs(known: KnownAnswers, query: LongArray, answer: IntArray) -> KnownAnswers:
-    _, place, is_there = places_of(known, query, answer)
-    gone = place[is_there]
-    answers = np.delete(known.answers, gone)
-    offsets = known.offsets - np.searchsorted(gone, known.offsets)
-    empty = np.flatnonzero(np.diff(offsets) == 0)
-    if len(empty):
-        return replace(
-            known,
-            queries=np.delete(known.queries, empty),
-            offsets=np.delete(offsets, empty),
-            answers=answers,
-        )
-    return replace(known, offsets=offsets, answers=answers)
-
-
-def with_pairs(known: KnownAnswers, query: LongArray, answer: IntArray) -> KnownAnswers:
-    row, place, is_there = places_of(known, query, answer)
-    row, place = row[~is_there], place[~is_there]
-    query, answer = query[~is_there], answer[~is_there]
-    is_row = values_at(known.queries, row) == query
-    is_first = (np.diff(query, prepend=-1) != 0) & ~is_row  # of a new query
-    answers = np.insert(known.answers, place, answer)
-    # Where a row starts: after all that was inserted into earlier rows, which are those of
-    # smaller queries.
-    queries = np.insert(known.queries, row[is_first], query[is_first])
-    starts = np.insert(known.offsets[:-1], row[is_first], known.offsets[row[is_first]])
-    earlier = np.searchsorted(query, queries)
-    offsets = np.append(starts + earlier, len(answers))
-    return replace(known, queries=queries, offsets=offsets, answers=answers)
-
-
-def values_at(values: NDArray[ScalarT], places: LongArray) -> NDArray[ScalarT]:
-    """The values at some places; after the end, the last one, or -1 if there are none."""
-    if not len(values):
-        return np.full(len(places), -1, values.dtype)
-    return values.take(places, mode="clip")
+    new = np.array(sorted(rows), np.int64)
+    answers = [np.array(sorted(rows[query]), np.int32) for query in new.tolist()]
+    queries = np.concatenate([before[0], new])
+    counts = np.concatenate([np.diff(before[1]), [len(each) for each in answers]]).astype(np.int64)
+    # Of a query that was changed before, the last row counts.
+    distinct, from_end = np.unique(queries[::-1], return_index=True)
+    last = len(queries) - 1 - from_end
+    starts = np.cumsum(counts) - counts
+    values = np.concatenate([before[2], *answers])
+    number = counts[last]
+    offsets = np.concatenate([[0], np.cumsum(number)]).astype(np.int64)
+    positions = np.repeat(starts[last] - offsets[:-1], number) + np.arange(int(offsets[-1]))
+    return ChangedAnswers(
+        known.kind,
+        known.num_nodes,
+        known.num_relations,
+        known.queries,
+        known.offsets,
+        known.answers,
+        known.stride,
+        changed=distinct,
+        own_offsets=offsets,
+        own_answers=values[positions],
+    )

@@ -26,6 +26,7 @@ class KnownAnswers:
     queries: LongArray  # (num_queries,) ascending
     offsets: LongArray  # (num_queries + 1,) where the answers of a query start
     answers: IntArray  # (num_answers,) ascending and distinct within a query
+    stride: int = 0  # of the numbers of queries by two nodes; 0: num_nodes
 
     def __post_init__(self) -> None:
         for name in ("queries", "offsets", "answers"):
@@ -34,7 +35,7 @@ class KnownAnswers:
     @property
     def num_second(self) -> int:
         """The number of ids that the second part of a query may have."""
-        return 2 * self.num_relations if self.kind == "tails" else self.num_nodes
+        return 2 * self.num_relations if self.kind == "tails" else self.stride or self.num_nodes
 
     @property
     def num_candidates(self) -> int:
@@ -47,20 +48,43 @@ class KnownAnswers:
         """The position in `answers` and the number of answers of each query; (batch,) each."""
         query = first.astype(np.int64) * self.num_second + second
         row = np.searchsorted(self.queries, query)
-        is_known = np.append(self.queries, -1)[row] == query
         start = self.offsets[row]
         end = self.offsets[np.minimum(row + 1, len(self.queries))]
+        is_known = end > start  # no row is empty, so false for those behind the last one
+        is_known[is_known] = self.queries[row[is_known]] == query[is_known]
         return start, np.where(is_known, end - start, 0)
+
+    def answers_at(self, positions: LongArray) -> IntArray:
+        """The answers at some positions of `find`."""
+        return self.answers[positions]
+
+    def only_of(self, start: LongArray, number: LongArray) -> tuple[LongArray, IntArray]:
+        """Positions and answers of some queries of `find`, in an array of all answers or of these.
+
+        These alone are few where there are few queries; many queries may share their answers.
+        """
+        if int(number.sum()) >= len(self.answers):
+            return start, self.answers
+        return self._gathered(start, number)
+
+    def _gathered(self, start: LongArray, number: LongArray) -> tuple[LongArray, IntArray]:
+        first = np.cumsum(number) - number
+        positions = np.repeat(start - first, number) + np.arange(int(number.sum()))
+        return first, self.answers_at(positions)
 
     def contains(self, triples: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Whether each of (num_facts, 3) is known; of tails, with relations or inverses."""
         start, number = self.find(triples[:, 0], triples[:, 1])
         row = np.repeat(np.arange(len(triples)), number)
-        first = np.repeat(start - (np.cumsum(number) - number), number)
-        is_answer = self.answers[first + np.arange(len(row))] == triples[row, 2]
+        is_answer = self._gathered(start, number)[1] == triples[row, 2]
         result = np.zeros(len(triples), np.bool_)
         result[row[is_answer]] = True
         return result
+
+
+def with_stride(num_nodes: int) -> int:
+    """A stride for the numbers of queries by two nodes, with space for nodes that are added."""
+    return num_nodes + num_nodes // 8 + 1024
 
 
 def known_tails(triples: IntArray, num_nodes: int, num_relations: int) -> KnownAnswers:

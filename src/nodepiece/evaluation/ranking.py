@@ -166,8 +166,9 @@ def _rank(
     first, second, target = torch.tensor(queries.T, dtype=torch.int64, device=device)
     if by_position:
         first = torch.arange(len(queries), device=device)
+    start, answers_of_queries = known.only_of(start, num_known)
     known_start, known_count, answers = (
-        torch.tensor(array, device=device) for array in (start, num_known, known.answers)
+        torch.tensor(array, device=device) for array in (start, num_known, answers_of_queries)
     )
     ranks = torch.empty(len(queries), dtype=torch.float64, device=device)
     with torch.no_grad():

@@ -37,7 +37,7 @@ class RankedAnswer:
         start, number = (
             int(each[0]) for each in index.find(np.array([head]), np.array([relation]))
         )
-        known = index.answers[start : start + number].astype(np.int64)
+        known = index.answers_at(np.arange(start, start + number)).astype(np.int64)
         return RankedAnswer(head, relation, tail, known[known != tail])
 
     def scores(self, snapshot: Scoring) -> Tensor:

@@ -193,7 +193,7 @@ def best_answers(
             torch.from_numpy(num_known[batch]),
             int(num_known[batch].sum()),
         )
-        answers = torch.from_numpy(known.answers[position.numpy()]).long()
+        answers = torch.from_numpy(known.answers_at(position.numpy())).long()
         if not settings.include_known:
             scores[rows, answers] = -torch.inf
         if not is_relation_query:

@@ -8,11 +8,21 @@ from numpy.typing import NDArray
 from nodepiece.data.dataset import Dataset
 from nodepiece.evaluation.changed_answers import answers_after
 from nodepiece.evaluation.known_answers import KnownAnswers, known_relations, known_tails
-from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.inference.computed_once import computed_once
+from nodepiece.inference.patched_counts import PatchedCounts
 from nodepiece.tokenizer.changing_graph import without
 from nodepiece.tokenizer.changing_tokens import Batch
+
+INDICES = ("known_tails", "known_relations", "has_loops", "num_facts")
+
+
+def presence(absent: LongArray, num_nodes: int) -> NDArray[np.bool_]:
+    """(num_nodes,): False for absent nodes."""
+    is_present = np.ones(num_nodes, np.bool_)
+    is_present[absent] = False
+    return is_present
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +30,12 @@ class Candidates:
     """Indices over the facts of a snapshot, each built at its first use."""
 
     dataset: Dataset
-    is_present: NDArray[np.bool_]  # (num_nodes,): False for removed nodes, which are never answers
+    absent: LongArray  # removed nodes, ascending, which are never answers
+
+    @computed_once
+    def is_present(self) -> NDArray[np.bool_]:
+        """(num_nodes,): False for removed nodes."""
+        return presence(self.absent, self.dataset.num_nodes)
 
     @computed_once
     def known_tails(self) -> KnownAnswers:
@@ -42,14 +57,24 @@ class Candidates:
         return np.concatenate([direct, direct])
 
     @computed_once
-    def num_facts(self) -> NDArray[np.int64]:
-        """(num_nodes,): the facts of each node in the graph, as head or as tail."""
+    def num_facts(self) -> PatchedCounts:
+        """The facts of each node in the graph, as head or as tail."""
         ends = self.dataset.train.triples[:, ::2].ravel()
-        return np.bincount(ends, minlength=self.dataset.train.num_nodes)
+        return PatchedCounts.of(np.bincount(ends, minlength=self.dataset.train.num_nodes))
 
-    def after(self, dataset: Dataset, is_present: NDArray[np.bool_], batch: Batch) -> "Candidates":
-        """The candidates after an update; the indices that were built follow its facts."""
-        later, built = Candidates(dataset, is_present), self.__dict__
+    def build(self, like: "Candidates") -> "Candidates":
+        """Build the indices that another one has, and return this one."""
+        for name in INDICES:
+            if name in like.__dict__:
+                getattr(self, name)
+        return self
+
+    def after(self, dataset: Dataset, absent: LongArray, batch: Batch) -> "Candidates":
+        """The candidates after an update; the indices that were built follow its facts.
+
+        The time grows with the update, and with the updates since the indices were built.
+        """
+        later, built = Candidates(dataset, absent), self.__dict__
         num_nodes, added = dataset.train.num_nodes, batch.added
         held_out = np.concatenate([dataset.valid, dataset.test])
         removed = without(batch.removed, held_out)  # those of valid and test remain known
@@ -57,20 +82,13 @@ class Candidates:
             if name in built:
                 later.__dict__[name] = answers_after(built[name], added, removed, num_nodes)
         if "num_facts" in built:
-            counts = np.zeros(num_nodes, np.int64)
-            counts[: len(built["num_facts"])] = built["num_facts"]
-            np.add.at(counts, added[:, ::2].ravel(), 1)
-            np.subtract.at(counts, batch.removed[:, ::2].ravel(), 1)
-            later.__dict__["num_facts"] = counts
+            ends = np.concatenate([added[:, ::2], batch.removed[:, ::2]]).ravel().astype(np.int64)
+            steps = np.repeat([1, -1], [2 * len(added), 2 * len(batch.removed)])
+            later.__dict__["num_facts"] = built["num_facts"].plus(ends, steps, num_nodes)
         changed = np.concatenate([added, batch.removed])
         if "has_loops" in built and not (changed[:, 0] == changed[:, 2]).any():
             later.__dict__["has_loops"] = built["has_loops"]
         return later
-
-    @computed_once
-    def absent(self) -> IntArray:
-        """Removed nodes, ascending."""
-        return np.flatnonzero(~self.is_present).astype(np.int32)
 
     @computed_once
     def _seen(self) -> tuple[NDArray[np.int64], IntArray]:

@@ -1,21 +1,26 @@
 """A changing graph that many threads may read, or one may change."""
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Condition, Lock
 
+from nodepiece.inference.graph_update import StoredBatch
 from nodepiece.tokenizer.changing_graph import ChangingGraph
+
+MAX_BATCHES = 64  # that a snapshot may be behind
 
 
 class GraphSlot:
     """The graph of the latest snapshot, passed on from snapshot to snapshot.
 
-    An update changes it in place, as a copy would be slow, and increments `version`: a snapshot of
-    an earlier version must open another copy of the graph.
+    An update changes it in place, as a copy would be slow, and increments `version`. The last
+    batches are kept, so that a snapshot of an earlier version can undo them (`earlier_state.py`).
     """
 
     def __init__(self) -> None:
         self.version = 0
+        self._batches: deque[StoredBatch] = deque(maxlen=MAX_BATCHES)
         self._graph: ChangingGraph | None = None
         self._opening = Lock()
         self._condition = Condition()
@@ -34,9 +39,22 @@ class GraphSlot:
         """Whether the graph was opened."""
         return self._graph is not None
 
+    def since(self, version: int) -> Sequence[StoredBatch] | None:
+        """The batches after a version, oldest first; None: they are no longer there."""
+        number = self.version - version
+        if not 0 <= number <= len(self._batches):
+            return None
+        return list(self._batches)[len(self._batches) - number :]
+
+    def followed(self, batch: StoredBatch) -> None:
+        """Record that the graph was changed by a batch. Only while `changing`."""
+        self._batches.append(batch)
+        self.version += 1
+
     def drop(self) -> None:
         """Discard the graph, which may be in any state, and invalidate its version."""
         self._graph = None
+        self._batches.clear()
         self.version += 1
 
     @contextmanager

@@ -38,8 +38,8 @@ class StoredBatch:
     vectors: VectorRows
 
 
-def write_batch(path: Path, batch: StoredBatch) -> None:
-    """Write a batch atomically."""
+def write_batch(path: Path, batch: StoredBatch, *, cleans: bool = True) -> None:
+    """Write a batch atomically; cleans: see `atomic_file`."""
     change, tokens = batch.change, batch.tokens
     names = [name.encode() for name in change.new_nodes]
     arrays: dict[str, NDArray[Any]] = {
@@ -56,7 +56,7 @@ def write_batch(path: Path, batch: StoredBatch) -> None:
         "vector_nodes": batch.vectors.nodes,
         "vectors": batch.vectors.vectors,
     }
-    with atomic_file(path) as partial:
+    with atomic_file(path, cleans=cleans) as partial:
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         save_file(whole, partial, metadata={"format_version": str(FORMAT_VERSION)})
 

@@ -77,15 +77,30 @@ class StoredState:
 
 
 def has_updates(run: Path) -> bool:
-    return (run / UPDATES_FOLDER).is_dir() and bool(_bases(run / UPDATES_FOLDER))
+    return bool(_bases(run / UPDATES_FOLDER))
 
 
 def last_number(run: Path) -> int | None:
     """The number of the last batch; None if the graph of the run never changed."""
+    bases, batches = _numbers(run / UPDATES_FOLDER)
+    return max(bases + batches) if bases else None
+
+
+def is_latest(run: Path, state: StoredState) -> bool:
+    """Whether no process has committed a batch after a state.
+
+    A later base is noticed because the base of the state is removed then. False also where this
+    is not enough to decide: `last_number` reads the whole folder.
+    """
+    folder = run / UPDATES_FOLDER
+    try:
+        found = folder.stat()
+    except OSError:
+        return False
     return (
-        max(_bases(run / UPDATES_FOLDER) + _batches(run / UPDATES_FOLDER))
-        if has_updates(run)
-        else None
+        (found.st_dev, found.st_ino) == state.folder_id
+        and _base_folder(folder, state.base_number).exists()
+        and not _batch_file(folder, state.number + 1).exists()
     )
 
 
@@ -145,18 +160,21 @@ def write_base(
     for old in _bases(run / UPDATES_FOLDER):
         if old < number:
             rmtree(_base_folder(run / UPDATES_FOLDER, old), ignore_errors=True)
-    for partial in (run / UPDATES_FOLDER).glob(
-        f".{BASE_PREFIX}*.partial-*"
-    ):  # compactions that were killed
-        remove_leftovers(partial.with_name(partial.name[1:].partition(".partial-")[0]))
+    remove_all_leftovers(run / UPDATES_FOLDER)
     for old in _batches(run / UPDATES_FOLDER):
         if old <= number:
             _batch_file(run / UPDATES_FOLDER, old).unlink(missing_ok=True)
 
 
-def commit_batch(run: Path, number: int, batch: StoredBatch) -> None:
-    """Commit a batch by the rename of its file."""
-    write_batch(_batch_file(run / UPDATES_FOLDER, number), batch)
+def remove_all_leftovers(folder: Path) -> None:
+    """Remove what killed processes left of bases and batches."""
+    for name in {path.name[1:].partition(".partial-")[0] for path in folder.glob(".*.partial-*")}:
+        remove_leftovers(folder / name)
+
+
+def commit_batch(run: Path, number: int, batch: StoredBatch, *, cleans: bool = False) -> None:
+    """Commit a batch by the rename of its file; cleans: remove what killed processes left."""
+    write_batch(_batch_file(run / UPDATES_FOLDER, number), batch, cleans=cleans)
 
 
 @contextmanager
@@ -192,14 +210,26 @@ def _batch_file(folder: Path, number: int) -> Path:
     return folder / f"{number:06}{BATCH_SUFFIX}"
 
 
+def _numbers(folder: Path) -> tuple[list[int], list[int]]:
+    """The numbers of bases and of batches, ascending; none if there is no such folder."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 (much faster where there are many)
+    except (FileNotFoundError, NotADirectoryError):
+        return [], []
+    bases = (name.removeprefix(BASE_PREFIX) for name in names if name.startswith(BASE_PREFIX))
+    batches = (name.removesuffix(BATCH_SUFFIX) for name in names if name.endswith(BATCH_SUFFIX))
+    return (
+        sorted(int(name) for name in bases if name.isdigit()),
+        sorted(int(name) for name in batches if name.isdigit()),
+    )
+
+
 def _bases(folder: Path) -> list[int]:
-    names = (path.name.removeprefix(BASE_PREFIX) for path in folder.glob(f"{BASE_PREFIX}*"))
-    return sorted(int(name) for name in names if name.isdigit())
+    return _numbers(folder)[0]
 
 
 def _batches(folder: Path) -> list[int]:
-    names = (path.name.removesuffix(BATCH_SUFFIX) for path in folder.glob(f"*{BATCH_SUFFIX}"))
-    return sorted(int(name) for name in names if name.isdigit())
+    return _numbers(folder)[1]
 
 
 def open_base(run: Path, number: int, model_hash: str) -> StoredState:

@@ -57,7 +57,7 @@ class EncodedSnapshot:
     @computed_once
     def candidates(self) -> Candidates:
         """Which answers queries may have."""
-        return Candidates(self.dataset, np.ones(self.dataset.num_nodes, np.bool_))
+        return Candidates(self.dataset, np.empty(0, np.int64))
 
     @computed_once
     def relation_rows(self) -> Tensor:

@@ -61,6 +61,10 @@ class LinkRun(FactRun):
 
     @snapshot.setter
     def snapshot(self, snapshot: Snapshot) -> None:
+        self.publish(snapshot)
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Answer from another state from now on."""
         self._snapshot = snapshot
 
     def refresh(self) -> None:
@@ -71,7 +75,7 @@ class LinkRun(FactRun):
         if later:
             self.opened.files.check()  # after reading: what was read is of this run
             for batch in later:
-                self._snapshot = follow(self._snapshot, batch)
+                follow(self._snapshot, batch, self.publish)
             return
         snapshot = self.snapshot_on_disk()
         self.opened.files.check()

@@ -18,7 +18,7 @@ MAX_HOPS = 6  # also for a node that reaches no anchor
 
 def node_features(snapshot: Scoring, nodes: LongArray) -> FloatArray:
     """FEATURES of some nodes in the current graph: (num_nodes, 2)."""
-    num_facts = snapshot.candidates.num_facts[nodes]
+    num_facts = snapshot.candidates.num_facts.at(nodes)
     return np.stack([np.log1p(num_facts), anchor_hops(snapshot, nodes)], axis=1)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import torch
@@ -14,6 +15,26 @@ from nodepiece.inference.computed_once import computed_once
 from nodepiece.tokenizer.changing_tokens import ChangingTokens
 from nodepiece.tokenizer.token_rows import TokenRows
 
+MIN_SPARE = 256  # rows of space behind a patch
+
+
+class RowStore:
+    """Rows with space behind them, which later states share; a row is never changed."""
+
+    def __init__(self, rows: Tensor, *, spare: int) -> None:
+        self._lock, self._number = Lock(), len(rows)
+        self._rows = rows.new_empty(len(rows) + spare, rows.shape[1])
+        self._rows[: len(rows)] = rows
+
+    def append(self, number: int, rows: Tensor) -> Tensor | None:
+        """The first `number` rows followed by new ones; None: they do not fit behind these."""
+        with self._lock:
+            if self._number != number or number + len(rows) > len(self._rows):
+                return None
+            self._number += len(rows)
+        self._rows[number : number + len(rows)] = rows
+        return self._rows[: number + len(rows)]
+
 
 @dataclass(frozen=True, eq=False)
 class PatchedVectors:
@@ -21,11 +42,14 @@ class PatchedVectors:
 
     base: Tensor  # (num_base, dim), maybe mapped from disk, never written to
     nodes: Tensor  # (num_patched,) ascending ids on the CPU, those from num_base on without a gap
-    patch: Tensor  # (num_patched, dim)
+    patch: Tensor  # (num_rows, dim) on the device of the base; some rows may be outdated
+    place: Tensor  # (num_patched,) on the CPU: the row of `patch` of each node
+    store: RowStore | None = None  # that `patch` is the beginning of
 
     @staticmethod
     def of(base: Tensor) -> "PatchedVectors":
-        return PatchedVectors(base, torch.empty(0, dtype=torch.int64), base[:0])
+        nothing = torch.empty(0, dtype=torch.int64)
+        return PatchedVectors(base, nothing, base[:0], nothing)
 
     @property
     def num_nodes(self) -> int:
@@ -44,9 +68,10 @@ class PatchedVectors:
         rows = self.base[nodes.clamp(max=len(self.base) - 1).to(device)]
         if not len(self.nodes):
             return rows
-        place = torch.searchsorted(self.nodes, nodes.contiguous()).clamp(max=len(self.nodes) - 1)
-        is_patched = self.nodes[place] == nodes
-        return torch.where(is_patched[:, None].to(device), self.patch[place.to(device)], rows)
+        found = torch.searchsorted(self.nodes, nodes.contiguous()).clamp(max=len(self.nodes) - 1)
+        is_patched = self.nodes[found] == nodes
+        patch = self.patch[self.place[found].to(device)]
+        return torch.where(is_patched[:, None].to(device), patch, rows)
 
     def scores(self, score_all: Callable[[Tensor], Tensor]) -> Tensor:
         """The scores of all rows, (batch, num_nodes), without building the whole matrix.
@@ -60,7 +85,7 @@ class PatchedVectors:
         self, below: Tensor, function: Callable[[Tensor], Tensor], *, dim: int
     ) -> Tensor:
         """A copy of `below` with `function` of the patch inserted and appended along `dim`."""
-        above = function(self.patch)
+        above = function(self.patch).index_select(dim, self.place.to(below.device))
         shape = list(below.shape)
         shape[dim] = self.num_nodes - below.shape[dim]
         longer = torch.cat([below, below.new_empty(shape)], dim=dim)
@@ -70,12 +95,50 @@ class PatchedVectors:
         """The matrix with some more rows replaced or appended; `nodes` ascending."""
         kept = ~torch.isin(self.nodes, nodes)
         all_nodes = torch.cat([self.nodes[kept], nodes])
-        all_rows = torch.cat([self.patch[kept.to(self.patch.device)], rows])
-        order = all_nodes.argsort()
-        return PatchedVectors(self.base, all_nodes[order], all_rows[order.to(rows.device)])
+        all_rows = torch.cat([self.patch[self.place[kept].to(self.patch.device)], rows])
+        return PatchedVectors(self.base, *ordered(all_nodes, all_rows))
+
+    def followed_by(self, nodes: Tensor, rows: Tensor) -> "PatchedVectors":
+        """`with_rows` for the next state of a graph: rows are written behind those of this one.
+
+        The rows that were changed before are not copied, unless most of them are outdated.
+        """
+        number = len(self.patch)
+        patch, store = None, self.store
+        if store is not None and number <= 2 * len(self.nodes) + MIN_SPARE:
+            patch = store.append(number, rows)
+        if patch is None:
+            used = self.patch[self.place.to(self.patch.device)]
+            store = RowStore(used, spare=max(len(used), MIN_SPARE) + len(rows))
+            patch = store.append(len(used), rows)
+            if patch is None:
+                raise ValueError("a new store has space for its first rows")
+            number, place = len(used), np.arange(len(used))
+        else:
+            place = self.place.numpy().copy()
+        before, now = self.nodes.numpy(), nodes.numpy()
+        at = np.searchsorted(before, now)
+        is_there = before[np.minimum(at, max(0, len(before) - 1))] == now if len(before) else at < 0
+        new = number + np.arange(len(now))
+        place[at[is_there]] = new[is_there]
+        return PatchedVectors(
+            self.base,
+            torch.from_numpy(np.insert(before, at[~is_there], now[~is_there])),
+            patch,
+            torch.from_numpy(np.insert(place, at[~is_there], new[~is_there])),
+            store,
+        )
 
     def to(self, device: torch.device) -> "PatchedVectors":
-        return PatchedVectors(self.base.to(device), self.nodes, self.patch.to(device))
+        if device == self.base.device:
+            return self
+        return PatchedVectors(self.base.to(device), self.nodes, self.patch.to(device), self.place)
+
+
+def ordered(nodes: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Nodes in ascending order, the rows as they are, and the row of each node."""
+    nodes, place = nodes.sort()
+    return nodes, rows, place
 
 
 def vectors_after(
@@ -91,12 +154,24 @@ def vectors_after(
     Only these rows are computed, unless there are graph layers: with them a change affects more
     nodes, so all vectors are computed again, from `tokens` and from `graph`, which is needed then.
     """
+    if graph is None or not model.layers:
+        return before.with_rows(torch.tensor(rows.nodes).long(), vectors_of(model, rows))
+    return PatchedVectors.of(all_vectors_after(model, rows, tokens=tokens, graph=graph))
+
+
+def vectors_of(model: LinkModel, rows: TokenRows) -> Tensor:
+    """The vectors of rows of tokens, of a model without graph layers."""
     with torch.no_grad():
-        if graph is None or not model.layers:
-            nodes = torch.tensor(rows.nodes, dtype=torch.int64)
-            return before.with_rows(nodes, model.vectors_from(encode_rows(model, rows), None))
+        return model.vectors_from(encode_rows(model, rows), None)
+
+
+def all_vectors_after(
+    model: LinkModel, rows: TokenRows, *, tokens: ChangingTokens, graph: KnowledgeGraph
+) -> Tensor:
+    """The vectors of all nodes of `graph`, whose tokens are `tokens` with `rows` changed."""
+    with torch.no_grad():
         num_before = min(tokens.num_nodes, graph.num_nodes)
         below = tokens.rows_of(np.arange(num_before, dtype=np.int32))
         everything = encode_rows(model, rows.replace_in(*below[1:], graph.num_nodes))
         edges = torch.tensor(with_inverses(graph), device=everything.device)
-        return PatchedVectors.of(model.vectors_from(everything, edges))
+        return model.vectors_from(everything, edges)

@@ -1,6 +1,6 @@
 """The immutable state from which a run of link prediction answers queries."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,18 +18,20 @@ from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.knowledge_graph import with_inverses
 from nodepiece.graph.names import Names
-from nodepiece.inference.candidates import Candidates
+from nodepiece.inference.candidates import Candidates, presence
+from nodepiece.inference.changed_graph import ChangedGraph, assumed_graph, changed
 from nodepiece.inference.computed_once import computed_once
+from nodepiece.inference.earlier_state import changed_by, rows_after
 from nodepiece.inference.facts import Query
 from nodepiece.inference.graph_slot import GraphSlot
 from nodepiece.inference.graph_update import StoredBatch
 from nodepiece.inference.graph_updates import StoredState
 from nodepiece.inference.incremental_vectors import LayerState, Removed
-from nodepiece.inference.patched_vectors import PatchedVectors, vectors_after
+from nodepiece.inference.patched_vectors import PatchedVectors, vectors_after, vectors_of
 from nodepiece.inference.similar import NodeVectors
 from nodepiece.inference.updated_graph import UpdatedGraph
 from nodepiece.tokenizer.changing_graph import Change, ChangingGraph, NamedFact, with_nodes
-from nodepiece.tokenizer.changing_tokens import NO_FACTS
+from nodepiece.tokenizer.changing_tokens import NO_FACTS, Consequences
 from nodepiece.tokenizer.token_rows import TokenRows, keep_latest
 from nodepiece.tokenizer.tokens import TokenTable
 
@@ -58,32 +60,40 @@ class Snapshot:
         """The snapshot after the next batch, with a copy of all that is computed of this one.
 
         It is that of `LinkRun.snapshot_on_disk`, but its time does not grow with the number of
-        batches, and the first query does not have to compute anything. The graph in the slot is
-        that after the batch.
+        batches or the size of the graph, and the first query does not have to compute anything. It
+        is to be used once the graph in the slot is that after the batch.
         """
         if self.updates is None:
             raise ValueError("the first batch follows a stored base")
         state = self.updates.state
         following = replace(state, number=state.number + 1, batches=(*state.batches, batch))
         updates, change = UpdatedGraph(following), batch.change
-        graph, present = change.on(self.dataset.train), change.presence(self.is_present)
-        updates.__dict__.update(graph=graph, is_present=present)
-        later = Snapshot(
-            self.model, self.trained, self.table, updates, self.slot, self.slot.version
-        )
+        graph, absent = changed(self.dataset.train, change), change.absence(self.absent)
+        updates.__dict__.update(graph=graph, absent=absent)
+        version = self.version + 1
+        later = Snapshot(self.model, self.trained, self.table, updates, self.slot, version)
         nodes, vectors = batch.vectors.nodes, batch.vectors.vectors
         rows = torch.tensor(vectors, device=self.device)
-        later.__dict__["patched"] = self.patched.with_rows(torch.tensor(nodes).long(), rows)
-        later.__dict__["candidates"] = self.candidates.after(later.dataset, present, change.batch)
+        later.__dict__["patched"] = self.patched.followed_by(torch.tensor(nodes).long(), rows)
+        later.__dict__["candidates"] = self.candidates.after(later.dataset, absent, change.batch)
         return later
 
-    def rebased(self, state: StoredState) -> "Snapshot":
-        """A snapshot of the same graph from another base, into which batches were compacted."""
+    def rebased(self, state: StoredState, candidates: Candidates | None = None) -> "Snapshot":
+        """A snapshot of the same graph from another base, into which batches were compacted.
+
+        candidates: of the base, with its indices built; None: those of this snapshot are used.
+        """
         updates = UpdatedGraph(state)
-        updates.__dict__.update(graph=self.dataset.train, is_present=self.is_present)
+        changes = tuple(batch.change for batch in state.batches)
+        graph = ChangedGraph(state.facts, changes, self.names)
+        updates.__dict__.update(graph=graph, absent=self.absent)
         same = Snapshot(self.model, self.trained, self.table, updates, self.slot, self.version)
-        same.__dict__["candidates"] = self.candidates
-        same.__dict__["dataset"] = self.dataset
+        following = self.candidates
+        if candidates is not None:
+            following = candidates
+            for change in changes:
+                following = following.after(same.dataset, self.absent, change.batch)
+        same.__dict__["candidates"] = following
         return same
 
     @property
@@ -106,16 +116,12 @@ class Snapshot:
     @computed_once
     def is_present(self) -> NDArray[np.bool_]:
         """(num_nodes,): False for removed nodes, which are never answers."""
-        return (
-            np.ones(self.dataset.num_nodes, np.bool_)
-            if self.updates is None
-            else self.updates.is_present
-        )
+        return presence(self.absent, self.dataset.num_nodes)
 
     @computed_once
     def absent(self) -> LongArray:
         """Removed nodes, ascending."""
-        return np.flatnonzero(~self.is_present)
+        return np.empty(0, np.int64) if self.updates is None else self.updates.absent
 
     @computed_once
     def patched(self) -> PatchedVectors:
@@ -167,10 +173,12 @@ class Snapshot:
                 return None
             change = self.graph.plan(add=facts)
             rows = self.graph.changed_by(change)
-            train = change.on(self.dataset.train) if self.model.layers else None
-            patched = vectors_after(
-                self.model, self.patched, rows, tokens=self.graph.tokens, graph=train
-            )
+            if self.model.layers:
+                train, tokens = change.on(self.dataset.train), self.graph.tokens
+                patched = vectors_after(self.model, self.patched, rows, tokens=tokens, graph=train)
+        if not self.model.layers:  # an update need not wait for these
+            nodes = torch.tensor(rows.nodes).long()
+            patched = self.patched.with_rows(nodes, vectors_of(self.model, rows))
         return HypotheticalSnapshot(
             self.model,
             self.trained,
@@ -191,19 +199,28 @@ class Snapshot:
         return self.rows_after(nodes, [Change.removing(removed) for removed in removals])
 
     def rows_after(self, nodes: IntArray, changes: Sequence[Change]) -> list[TokenRows]:
-        """The tokens of some nodes, by ascending ids, after each of some changes by itself."""
-        with self.slot.reading():
-            if self.slot.version == self.version:
-                return [self.graph.rows_after(nodes, change) for change in changes]
-        return self.with_separate_graph().rows_after(nodes, changes)
+        """The tokens of some nodes, by ascending ids, after each of some changes by itself.
+
+        An update waits for one of them at most.
+        """
+        found = []
+        for change in changes:
+            with self.slot.reading():
+                later = self.slot.since(self.version)
+                if later is not None:
+                    found.append(rows_after(self.graph, nodes, change, later))
+                    continue
+            return self.with_separate_graph().rows_after(nodes, changes)
+        return found
 
     def rows_changed_by(self, change: Change) -> TokenRows:
         """The tokens that are new or different after a change."""
         if not self.model.nodes.has_pieces:
             return TokenRows.none(self.table)
         with self.slot.reading():
-            if self.slot.version == self.version:
-                return self.graph.changed_by(change)
+            later = self.slot.since(self.version)
+            if later is not None:
+                return changed_by(self.graph, change, later)
         return self.with_separate_graph().rows_changed_by(change)
 
     def _without(
@@ -242,7 +259,7 @@ class Snapshot:
     @computed_once
     def candidates(self) -> Candidates:
         """Which answers queries may have."""
-        return Candidates(self.dataset, self.is_present)
+        return Candidates(self.dataset, self.absent)
 
     def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
         """Scores of all nodes, removed ones -inf: (batch,) ids twice -> (batch, num_nodes)."""
@@ -290,7 +307,7 @@ class Snapshot:
     def _with(self, slot: GraphSlot, version: int, model: LinkModel) -> "Snapshot":
         """Another record of the same state, with the facts that are already computed."""
         other = Snapshot(model, self.trained, self.table, self.updates, slot, version)
-        for name in ("dataset", "is_present"):
+        for name in ("dataset", "absent"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
         return other
@@ -301,20 +318,47 @@ class Snapshot:
         return ChangingGraph(self.trained.train, self.table)
 
 
-def follow(snapshot: Snapshot, batch: StoredBatch) -> Snapshot:
-    """The snapshot after a batch of another process; the graph in its slot follows too."""
+def follow(snapshot: Snapshot, batch: StoredBatch, publish: Callable[[Snapshot], None]) -> None:
+    """Publish the snapshot after a batch of another process; the graph in its slot follows too."""
+    slot, change, found = snapshot.slot, batch.change, None
+    with slot.reading():
+        if slot.is_open and slot.version == snapshot.version:
+            found = snapshot.graph.tokens.consequences(change.batch)
+    switch(snapshot, snapshot.after(batch), batch, found, publish)
+
+
+def switch(
+    snapshot: Snapshot,
+    later: Snapshot,
+    batch: StoredBatch,
+    found: Consequences | None,
+    publish: Callable[[Snapshot], None],
+) -> None:
+    """Write a batch to the graph in the slot of a snapshot, and publish the next snapshot.
+
+    found: the consequences of the batch; None: the graph is not open, or has another version.
+    Only this waits for those who read the graph, and they for it: all else was computed before.
+    """
     slot = snapshot.slot
     with slot.changing():
         try:
-            if slot.is_open and slot.version == snapshot.version:
-                snapshot.graph.apply(batch.change)
-                slot.version += 1
+            if found is not None:
+                snapshot.graph.write(batch.change, found)
+                slot.followed(batch)
+                publish(later)
             else:
                 slot.drop()  # it is opened again when it is needed
-            return snapshot.after(batch)
+                publish(replace_version(later, slot.version))
         except BaseException:
             slot.drop()
             raise
+
+
+def replace_version(snapshot: Snapshot, version: int) -> Snapshot:
+    """A copy of a snapshot, with all that is computed of it."""
+    other = replace(snapshot, version=version)
+    other.__dict__.update({k: v for k, v in snapshot.__dict__.items() if k != "version"})
+    return other
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,15 +378,17 @@ class HypotheticalSnapshot(Snapshot):
 
     @computed_once
     def dataset(self) -> Dataset:
-        return replace(self.base.dataset, train=self.change.on(self.base.dataset.train))
-
-    @property
-    def names(self) -> Names:
-        return with_nodes(self.base.names, self.change.new_nodes)
+        graph = self.base.dataset.train
+        names = with_nodes(self.base.names, self.change.new_nodes)
+        return replace(self.base.dataset, train=assumed_graph(graph, self.change, names))
 
     @computed_once
-    def is_present(self) -> NDArray[np.bool_]:
-        return self.change.presence(self.base.is_present)
+    def absent(self) -> LongArray:
+        return self.change.absence(self.base.absent)
+
+    @computed_once
+    def candidates(self) -> Candidates:
+        return self.base.candidates.after(self.dataset, self.absent, self.change.batch)
 
     @computed_once
     def patched(self) -> PatchedVectors:

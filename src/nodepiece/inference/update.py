@@ -5,15 +5,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from nodepiece.decoders.unseen_nodes import refuse_without_pieces
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.inference.candidates import Candidates
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.graph_update import StoredBatch, VectorRows, Vectors
 from nodepiece.inference.graph_updates import (
+    StoredState,
     commit_batch,
+    is_latest,
     last_number,
     open_base,
     write_base,
@@ -22,10 +24,11 @@ from nodepiece.inference.graph_updates import (
 )
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
-from nodepiece.inference.patched_vectors import vectors_after
-from nodepiece.inference.snapshot import Snapshot
+from nodepiece.inference.patched_vectors import all_vectors_after, vectors_of
+from nodepiece.inference.snapshot import Snapshot, switch
 from nodepiece.tasks.run_folder import METRICS
 from nodepiece.tokenizer.changing_graph import Change, NamedFacts
+from nodepiece.tokenizer.changing_tokens import Consequences
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,8 @@ def exclusive_update(run: LinkRun) -> Iterator[None]:
     run.opened.files.check()  # before a lock is created in the folder of another run
     with write_lock(run.folder):
         run.opened.files.check()
-        if not run.is_up_to_date(last_number(run.folder)):
+        is_latest_state = run.updates is not None and is_latest(run.folder, run.updates.state)
+        if not (is_latest_state or run.is_up_to_date(last_number(run.folder))):
             run.refresh()
         yield
 
@@ -127,17 +131,20 @@ def commit(run: LinkRun, plan: Change, *, compacts: bool = True) -> StoredBatch:
     """
     if run.updates is None:
         write_first_base(run)
-    slot = run.snapshot.slot
-    with slot.changing():
-        try:
-            batch = apply_change(run.snapshot, plan)
-            commit_batch(run.folder, (last_number(run.folder) or 0) + 1, batch)
-            slot.version += 1
-            run.snapshot = run.snapshot.after(batch)
-        except BaseException:
-            slot.drop()  # as memory may be ahead of the disk
-            run.snapshot = run.snapshot_on_disk()
-            raise
+    snapshot = run.snapshot
+    slot = snapshot.slot
+    try:
+        with slot.reading():  # others read too, until the graph itself is changed
+            found = snapshot.graph.tokens.consequences(plan.batch)
+            vectors = changed_vectors(snapshot, plan, found)
+        batch = StoredBatch(plan, found.rows, vectors)
+        is_first = snapshot.version == 0  # since the run was opened
+        commit_batch(run.folder, (snapshot.number or 0) + 1, batch, cleans=is_first)
+        switch(snapshot, snapshot.after(batch), batch, found, run.publish)
+    except BaseException:
+        slot.drop()  # as memory and disk may differ
+        run.snapshot = run.snapshot_on_disk()
+        raise
     if compacts and run.updates is not None and run.updates.state.needs_compaction:
         compact(run)
     return batch
@@ -152,27 +159,31 @@ def write_first_base(run: LinkRun) -> None:
     run.snapshot = run.snapshot.rebased(open_base(run.folder, 0, opened.files.model_hash))
 
 
-def apply_change(snapshot: Snapshot, plan: Change) -> StoredBatch:
-    """Change the graph of a snapshot in memory, and return the rows that changed."""
-    before, tokens = snapshot.patched, snapshot.graph.tokens
-    rows = snapshot.graph.apply(plan)
-    num_nodes = snapshot.dataset.num_nodes + len(plan.new_nodes)
-    is_whole = bool(snapshot.model.layers)
-    graph = plan.on(snapshot.dataset.train) if is_whole else None
-    after = vectors_after(snapshot.model, before, rows, tokens=tokens, graph=graph)
-    nodes = np.arange(num_nodes, dtype=np.int32) if is_whole else rows.nodes
-    vectors = after.rows(torch.tensor(nodes, dtype=torch.int64)).cpu().numpy()
-    return StoredBatch(plan, rows, VectorRows(nodes, vectors))
+def changed_vectors(snapshot: Snapshot, plan: Change, found: Consequences) -> VectorRows:
+    """The vectors that are new or different after a change; with graph layers, those of all."""
+    model, rows = snapshot.model, found.rows
+    if not model.layers:
+        return VectorRows(rows.nodes, vectors_of(model, rows).cpu().numpy())
+    graph, tokens = plan.on(snapshot.dataset.train), snapshot.graph.tokens
+    vectors = all_vectors_after(model, rows, tokens=tokens, graph=graph)
+    return VectorRows(np.arange(graph.num_nodes, dtype=np.int32), vectors.cpu().numpy())
 
 
 def compact(run: LinkRun) -> None:
     """Merge all batches into a new base."""
-    number = write_compacted(run, run.snapshot)
-    use_base(run, number)
+    use_base(run, write_compacted(run, run.snapshot))
 
 
-def write_compacted(run: LinkRun, snapshot: Snapshot) -> int:
-    """Write a base of an updated snapshot, and return its number.
+@dataclass(frozen=True, eq=False)
+class Compacted:
+    """A base, opened, and the indices of its facts."""
+
+    state: StoredState
+    candidates: Candidates | None = None  # None: those of the current snapshot are kept
+
+
+def write_compacted(run: LinkRun, snapshot: Snapshot) -> Compacted:
+    """Write a base of an updated snapshot, and open it.
 
     Other threads may commit further batches meanwhile, as a snapshot does not change.
     """
@@ -185,18 +196,31 @@ def write_compacted(run: LinkRun, snapshot: Snapshot) -> int:
     write_base(
         run.folder, number, updates.graph.triples, snapshot.is_present, table, vectors, model_hash
     )
-    return number
+    candidates = Candidates(snapshot.dataset, snapshot.absent).build(snapshot.candidates)
+    return Compacted(open_base(run.folder, number, model_hash), candidates)
 
 
-def use_base(run: LinkRun, number: int) -> None:
+def use_base(run: LinkRun, base: Compacted) -> None:
     """Replace the base of the current snapshot, and the batches up to it, by a later base."""
+    if not is_later_base(run, base.state.number):
+        return
     snapshot = run.snapshot
-    state = None if snapshot.updates is None else snapshot.updates.state
-    if state is None or not state.base_number < number <= state.number:
-        return  # it is in use already, or of batches that are not read yet
-    later = state.batches[number - state.base_number :]
-    base = open_base(run.folder, number, run.opened.files.model_hash)
-    run.snapshot = snapshot.rebased(replace(base, number=state.number, batches=later))
+    state = snapshot.updates.state if snapshot.updates is not None else base.state
+    later = state.batches[base.state.number - state.base_number :]
+    based = replace(base.state, number=state.number, batches=later)
+    run.snapshot = snapshot.rebased(based, base.candidates)
+
+
+def use_base_on_disk(run: LinkRun, number: int) -> None:
+    """Use a base that another process wrote."""
+    if is_later_base(run, number):
+        use_base(run, Compacted(open_base(run.folder, number, run.opened.files.model_hash)))
+
+
+def is_later_base(run: LinkRun, number: int) -> bool:
+    """Whether a base is not in use already, nor of batches that are not read yet."""
+    updates = run.snapshot.updates
+    return updates is not None and updates.state.base_number < number <= updates.state.number
 
 
 def all_vectors(run: LinkRun) -> Vectors:

@@ -112,7 +112,8 @@ def commit_group(run: LinkRun, updates: Sequence[GraphUpdate]) -> list[Committed
                     results.append(error)
                     continue
                 group.append(update)
-            whole = plan(run, group.merged())
+            planned = [each for each in results if isinstance(each, Change)]
+            whole = planned[0] if len(planned) == 1 else plan(run, group.merged())
         if not whole.is_empty:
             commit(run, whole, compacts=False)
         version = run.snapshot.number or 0

@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 
 from nodepiece.encoders.pieces import shared_memory
 from nodepiece.graph.adjacency import Adjacency, build_adjacency
-from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
+from nodepiece.inference.candidates import presence
+from nodepiece.inference.changed_graph import facts_after
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.graph_updates import StoredState
 from nodepiece.inference.patched_vectors import PatchedVectors
-from nodepiece.tokenizer.changing_graph import ChangingGraph, with_nodes, without
+from nodepiece.tokenizer.changing_graph import ChangingGraph, with_nodes
 from nodepiece.tokenizer.context import relation_sets
 from nodepiece.tokenizer.token_rows import keep_latest
 from nodepiece.tokenizer.tokens import TokenTable
@@ -32,12 +34,17 @@ class UpdatedGraph:
         return KnowledgeGraph(self._facts(), len(names.nodes), len(names.relations), names)
 
     @computed_once
+    def absent(self) -> LongArray:
+        """Removed nodes, ascending."""
+        absent = np.flatnonzero(~self.state.is_present)
+        for batch in self.state.batches:
+            absent = batch.change.absence(absent)
+        return absent
+
+    @computed_once
     def is_present(self) -> NDArray[np.bool_]:
         """(num_nodes,): True for nodes that were not removed."""
-        present = self.state.is_present
-        for batch in self.state.batches:
-            present = batch.change.presence(present)
-        return present
+        return presence(self.absent, self.graph.num_nodes)
 
     def vectors(self, device: torch.device) -> PatchedVectors:
         state = self.state
@@ -45,7 +52,7 @@ class UpdatedGraph:
         for batch in state.batches:
             nodes, vectors = batch.vectors.nodes, batch.vectors.vectors
             rows = torch.tensor(vectors, device=device)
-            patched = patched.with_rows(torch.tensor(nodes).long(), rows)
+            patched = patched.followed_by(torch.tensor(nodes).long(), rows)
         return patched
 
     def changing(self) -> ChangingGraph:
@@ -79,13 +86,5 @@ class UpdatedGraph:
         return with_nodes(names, more)
 
     def _facts(self) -> IntArray:
-        """The facts of the base with the batches applied: the last batch with a fact decides."""
-        is_there: dict[tuple[int, int, int], bool] = {}
-        for batch in self.state.batches:
-            is_there |= dict.fromkeys(map(tuple, batch.change.batch.removed.tolist()), False)
-            is_there |= dict.fromkeys(map(tuple, batch.change.batch.added.tolist()), True)
-        if not is_there:
-            return self.state.facts
-        touched = np.array(list(is_there), np.int32)
-        added = touched[np.fromiter(is_there.values(), np.bool_)]
-        return np.concatenate([without(self.state.facts, touched), added])
+        """The facts of the base with the batches applied."""
+        return facts_after(self.state.facts, tuple(batch.change for batch in self.state.batches))

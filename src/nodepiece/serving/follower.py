@@ -7,10 +7,11 @@ from threading import Event, Thread
 from time import time_ns
 
 from nodepiece.inference.graph_updates import UPDATES_FOLDER
+from nodepiece.serving.folder_watch import FolderWatch
 
 log = logging.getLogger("nodepiece")
 
-SECONDS = 0.01  # between two looks at the time of the last change, which take microseconds
+SECONDS = 0.2  # after which the time of the last change is looked at without a notification
 TICK = 100_000_000  # nanoseconds, more than a file system's clock needs to advance
 
 
@@ -21,17 +22,21 @@ class Follower:
         self._refresh, self._folder = refresh, run / UPDATES_FOLDER
         self._last: int | None = None
         self._end = Event()
+        self._watch = FolderWatch(self._folder)
         self._thread = Thread(target=self._work, name="nodepiece-follower", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         self._end.set()
+        self._watch.stop()
         self._thread.join()
+        self._watch.close()
 
     def _work(self) -> None:
-        while not self._end.wait(SECONDS):
+        while not self._end.is_set():
+            self._watch.wait(SECONDS)
             changed = changed_at(self._folder)
-            if changed is None or changed == self._last:
+            if self._end.is_set() or changed is None or changed == self._last:
                 continue
             try:
                 self._refresh()

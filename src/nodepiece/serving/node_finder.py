@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nodepiece.graph.arrays import LongArray
 from nodepiece.inference.facts import FactRun
+from nodepiece.inference.patched_counts import PatchedCounts
 from nodepiece.serving.answers import State
 from nodepiece.serving.name_search import NameSearch
-from nodepiece.serving.node_record import graph_of, is_present, names_of
+from nodepiece.serving.node_record import absent, graph_of, names_of
 
 MAX_ADDED = 20_000  # names that are searched one by one, until an index of all is built
 
@@ -28,17 +28,20 @@ class NodeFinder:
 
         Those with the most facts come first; without a text, of all nodes.
         """
-        counts, present = num_facts(state), is_present(state.run)
-        more = limit if present is None else limit + int((~present).sum())
-        if not text:
-            found = np.argsort(-counts, kind="stable")[:more].tolist()
-            return [node for node in found if present is None or present[node]][:limit]
+        counts, gone = num_facts(state), absent(state.run)
+        more = limit + len(gone)
         names, search = names_of(state.run).nodes, self._search
-        found = []
+        if not text:
+            first = search.nodes[:more]  # by their facts when the index was built
+            nodes = np.unique(np.concatenate([first[first < len(names)], counts.nodes]))
+            kept = np.setdiff1d(nodes, gone)
+            order = np.lexsort((kept, -counts.at(kept)))
+            return kept[order][:limit].tolist()
+        found: list[int] = []
         for at_start in (True, False):
-            matches = matching(search, names, text, more, at_start=at_start)
-            kept = [node for node in matches if present is None or present[node]]
-            found += sorted(kept, key=lambda node: -counts[node])
+            nodes = np.array(matching(search, names, text, more, at_start=at_start), np.int64)
+            kept = nodes[~np.isin(nodes, gone)]
+            found += kept[np.argsort(-counts.at(kept), kind="stable")].tolist()
             if len(set(found)) >= limit:
                 break
         self._renew(state, len(names) - len(search.nodes))
@@ -61,7 +64,7 @@ class NodeFinder:
 
 def index_of(state: State) -> NameSearch:
     names = names_of(state.run).nodes
-    return NameSearch.of(names, num_facts(state)[: len(names)])
+    return NameSearch.of(names, num_facts(state).whole()[: len(names)])
 
 
 def matching(
@@ -79,9 +82,10 @@ def matching(
     return found
 
 
-def num_facts(state: State) -> LongArray:
-    """(num_nodes,): the facts of each node."""
+def num_facts(state: State) -> PatchedCounts:
+    """The facts of each node."""
     if isinstance(state.run, FactRun):
         return state.run.snapshot.candidates.num_facts
     graph = graph_of(state.run)
-    return np.bincount(graph.triples[:, ::2].ravel(), minlength=graph.num_nodes)
+    ends = graph.triples[:, ::2].ravel()
+    return PatchedCounts.of(np.bincount(ends, minlength=graph.num_nodes))

@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodepiece.errors import InputError
-from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import INVERSE_PREFIX, Names, UnknownName
+from nodepiece.inference.changed_graph import facts_of
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.node_pieces import NodeTokens, tokens_of
@@ -30,11 +30,9 @@ def names_of(run: Run) -> Names:
     return names
 
 
-def is_present(run: Run) -> NDArray[np.bool_] | None:
-    """(num_nodes,): False for removed nodes; None: none was removed."""
-    if not isinstance(run, LinkRun) or (run.updates is None and not run.is_hypothetical):
-        return None
-    return run.is_present
+def absent(run: Run) -> LongArray:
+    """Removed nodes, ascending."""
+    return run.snapshot.absent if isinstance(run, LinkRun) else np.empty(0, np.int64)
 
 
 def node_record(state: State, name: str, limit: int) -> dict[str, Any]:
@@ -42,10 +40,9 @@ def node_record(state: State, name: str, limit: int) -> dict[str, Any]:
     run = state.run
     names = names_of(run)
     node = names.node_id(name)
-    present = is_present(run)
-    if present is not None and not present[node]:
+    if node in absent(run):
         raise UnknownName(f"node {name!r} was removed from the graph; choose another one")
-    facts = facts_of(graph_of(run).triples, node)
+    facts = facts_of(graph_of(run), node)
     table, row = tokens_of(run, node)
     return {
         "version": state.version,
@@ -56,15 +53,6 @@ def node_record(state: State, name: str, limit: int) -> dict[str, Any]:
         "facts": named(names, facts[:limit]),
         "pieces": pieces_json(table.vocabulary, names, row),
     }
-
-
-def facts_of(triples: IntArray, node: int) -> IntArray:
-    """(num_facts, 3): the facts with the node as head, then those with it as tail."""
-    head, _, tail = triples.T
-    places = np.concatenate(
-        [np.flatnonzero(head == node), np.flatnonzero((tail == node) & (head != node))]
-    )
-    return triples[places]
 
 
 def named(names: Names, facts: IntArray) -> list[list[str]]:

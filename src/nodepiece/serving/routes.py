@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from nodepiece.inference.changed_graph import relation_counts
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.named_vectors import NamedVectors
 from nodepiece.serving import models
@@ -338,7 +339,7 @@ def read_routes(service: Service) -> APIRouter:
 
 def relation_list(state: State) -> Response:
     graph, names = graph_of(state.run), names_of(state.run)
-    counts = np.bincount(graph.triples[:, 1], minlength=graph.num_relations)
+    counts = relation_counts(graph)
     order = np.argsort(-counts, kind="stable").tolist()
     relations = [{"name": names.relation(each), "facts": int(counts[each])} for each in order]
     return json_response({"version": state.version, "relations": relations})
@@ -346,9 +347,10 @@ def relation_list(state: State) -> Response:
 
 def node_list(served: ServedRun, state: State, search: str, limit: int) -> Response:
     names, counts = names_of(state.run), num_facts(state)
+    found = served.finder.find(state, search, limit)
     nodes = [
-        {"name": names.node(node), "facts": int(counts[node])}
-        for node in served.finder.find(state, search, limit)
+        {"name": names.node(node), "facts": facts}
+        for node, facts in zip(found, counts.at(np.array(found, np.int64)).tolist(), strict=True)
     ]
     return json_response({"version": state.version, "nodes": nodes})
 

@@ -1,10 +1,8 @@
 """A run as it is served: its name and its current state."""
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from time import monotonic
 from typing import Any
 
 from starlette.responses import Response
@@ -17,7 +15,7 @@ from nodepiece.inference.facts import FactRun
 from nodepiece.inference.graph_updates import UpdateUnderWay, last_base, last_number
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
-from nodepiece.inference.update import updatable, use_base
+from nodepiece.inference.update import updatable, use_base_on_disk
 from nodepiece.serving.answers import PredictOptions, State, current_state, predict
 from nodepiece.serving.batch_answers import AskedTogether, Unanswered, answer_together
 from nodepiece.serving.batching import Batcher
@@ -31,10 +29,9 @@ from nodepiece.serving.problems import Problem
 from nodepiece.serving.service_pool import ComputePool
 from nodepiece.serving.settings import ServeSettings
 from nodepiece.serving.stored_map import StoredMap
+from nodepiece.serving.versions import Versions
 from nodepiece.serving.writer import GraphWriter
 from nodepiece.tasks.run_folder import METRICS
-
-POLL_SECONDS = 0.005
 
 
 class ServedRun:
@@ -47,12 +44,18 @@ class ServedRun:
         self.batcher = Batcher(self.state, pool, self._answer, metrics.count_batch)
         why = why_not_writable(run) if settings.writable else "it is read-only"
         self.why_not_writable = self._without_folder(why)
+        self.versions = Versions(lambda: self.version)
         self.writer: GraphWriter | None = None
         self.follower: Follower | None = None
 
     @property
     def writable(self) -> bool:
         return not self.why_not_writable
+
+    @property
+    def version(self) -> int:
+        """The number of the last update that answers have."""
+        return (self.run.snapshot.number or 0) if isinstance(self.run, LinkRun) else 0
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
@@ -90,6 +93,7 @@ class ServedRun:
                 self.run,
                 capacity=self.settings.limits.queue,
                 on_commit=self.metrics.count_commit,
+                on_publish=self.versions.published,
             )
 
     def _warm_up(self, state: State) -> None:
@@ -113,16 +117,13 @@ class ServedRun:
 
     async def wait_for(self, version: int, seconds: float) -> None:
         """Return when the run has a version, or raise a problem when it takes too long."""
-        end = monotonic() + seconds
-        while (current := self.state().version) < version:
-            if monotonic() > end:
-                raise Problem(
-                    503,
-                    f"version {version} of {self.name} is not here after {seconds:g} s; the graph "
-                    f"has version {current}",
-                    headers={"Retry-After": "1"},
-                )
-            await asyncio.sleep(POLL_SECONDS)
+        if not await self.versions.wait_for(version, seconds):
+            raise Problem(
+                503,
+                f"version {version} of {self.name} is not here after {seconds:g} s; the graph "
+                f"has version {self.version}",
+                headers={"Retry-After": "1"},
+            )
 
     def refresh(self) -> None:
         """Read updates of other processes from disk, if there are any."""
@@ -134,7 +135,8 @@ class ServedRun:
         if not run.is_up_to_date(last_number(run.folder)):
             run.refresh()
         if (base := last_base(run.folder)) is not None:
-            use_base(run, base)  # else the batches of all updates would stay in memory
+            use_base_on_disk(run, base)  # else the batches of all updates would stay in memory
+        self.versions.published()
 
     @computed_once
     def map(self) -> StoredMap:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -11,6 +12,8 @@ from fastapi import FastAPI
 from nodepiece.errors import InputError
 from nodepiece.serving.settings import ServeSettings
 from nodepiece.serving.timed_protocol import TimedProtocol
+
+SWITCH_SECONDS = 0.001  # after which a thread of Python lets another one run: 5 ms are a long time
 
 
 class AnnouncedServer(uvicorn.Server):
@@ -48,6 +51,7 @@ def run_server(
     announce: Callable[[], None],
 ) -> None:
     """Accept connections at some sockets, until SIGINT or SIGTERM."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     server = AnnouncedServer(configure(app, settings), announce)
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when all requests are answered
         asyncio.run(server.serve(list(sockets)))

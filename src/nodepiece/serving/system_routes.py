@@ -41,7 +41,7 @@ def system_routes(service: Service) -> APIRouter:
         text = service.metrics.to_text(
             num_waiting=service.pool.num_waiting,
             queued={run.name: run.writer.num_waiting for run in runs if run.writer is not None},
-            versions={run.name: run.state().version for run in runs},
+            versions={run.name: run.version for run in runs},
         )
         return Response(text, media_type=service.metrics.media_type)
 

@@ -17,7 +17,7 @@ from nodepiece.errors import InputError
 from nodepiece.inference import graph_updates
 from nodepiece.inference.graph_updates import UpdateUnderWay, last_number
 from nodepiece.inference.links import LinkRun
-from nodepiece.inference.update import use_base, write_compacted
+from nodepiece.inference.update import Compacted, use_base, write_compacted
 from nodepiece.inference.update_groups import (
     Committed,
     GraphUpdate,
@@ -29,7 +29,7 @@ from nodepiece.serving.problems import Problem
 log = logging.getLogger("nodepiece")
 
 IDLE_SECONDS = 0.1  # without updates, until those of other processes are read
-MANY = 5  # times as many batches as an update without a server compacts
+MANY = 20  # times as many batches as an update without a server compacts
 LOCK_SECONDS = 20.0  # to wait for a process that updates the same run
 
 
@@ -45,15 +45,21 @@ class GraphWriter:
     """Commits updates of a run, in the order in which they were submitted."""
 
     def __init__(
-        self, run: LinkRun, *, capacity: int, on_commit: Callable[[int, float], None]
+        self,
+        run: LinkRun,
+        *,
+        capacity: int,
+        on_commit: Callable[[int, float], None],
+        on_publish: Callable[[], None] = lambda: None,
     ) -> None:
         self.run = run
         self._queue: Queue[Waiting | None] = Queue(capacity)
         self._on_commit = on_commit  # gets the number of updates of a batch, and its seconds
+        self._on_publish = on_publish  # called when there is another snapshot
         self._lock = Lock()
         self._is_closed = False
         self._background = ThreadPoolExecutor(1, "nodepiece-compaction")
-        self._compaction: Future[int] | None = None
+        self._compaction: Future[Compacted] | None = None
         self._thread = Thread(target=self._work, name="nodepiece-writer", daemon=True)
         self._thread.start()
 
@@ -111,7 +117,9 @@ class GraphWriter:
         if self._compaction is not None or updates is None:
             return
         num_batches, few = len(updates.state.batches), graph_updates.COMPACT_AFTER
-        if num_batches >= few and (num_batches >= MANY * few or updates.state.has_many_rows):
+        patched = self.run.snapshot.patched
+        has_many_rows = len(patched.nodes) * graph_updates.COMPACT_SHARE > len(patched.base)
+        if num_batches >= few and (num_batches >= MANY * few or has_many_rows):
             self._compaction = self._background.submit(write_compacted, self.run, self.run.snapshot)
 
     def _finish_compaction(self, *, wait: bool) -> None:
@@ -143,6 +151,7 @@ class GraphWriter:
         try:
             if not self.run.is_up_to_date(last_number(self.run.folder)):
                 self.run.refresh()
+                self._on_publish()
         except Exception as error:  # the thread goes on, and reads them the next time
             log.warning("the updates of %s were not read: %s", self.run.folder, error)
 
@@ -163,6 +172,7 @@ class GraphWriter:
             for result in results:
                 result.set_exception(error)
             return
+        self._on_publish()
         self._on_commit(len(updates), monotonic() - start)
         for each, result in zip(found, results, strict=True):
             if isinstance(each, InputError):

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from nodepiece.data.any_graph import graph as read_graph
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import Adjacency, build_adjacency
-from nodepiece.graph.arrays import IntArray
-from nodepiece.graph.changing_adjacency import with_capacity
+from nodepiece.graph.arrays import IntArray, LongArray
+from nodepiece.graph.changing_adjacency import SPARE_SHARE, with_capacity
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.graph.short_text import plural
-from nodepiece.tokenizer.changing_tokens import NO_FACTS, Batch, ChangingTokens
+from nodepiece.tokenizer.changing_tokens import NO_FACTS, Batch, ChangingTokens, Consequences
 from nodepiece.tokenizer.token_rows import TokenRows, keep_latest
 from nodepiece.tokenizer.tokens import TokenTable
 
@@ -63,13 +63,22 @@ class Change:
         facts = np.concatenate([facts, self.batch.added])
         return KnowledgeGraph(facts, len(names.nodes), graph.num_relations, names)
 
+    def absence(self, absent: LongArray) -> LongArray:
+        """The removed nodes after the change, ascending, from those before."""
+        back = np.concatenate([self.batch.added[:, ::2].ravel(), self.restored_nodes])
+        return np.union1d(np.setdiff1d(absent, back), self.removed_nodes).astype(np.int64)
+
     def presence(self, is_present: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which nodes are present, after the change: (num_nodes,) -> (num_nodes + new nodes,)."""
         after = with_capacity(is_present, len(self.new_nodes), fill=True)
-        after[self.batch.added[:, ::2]] = True
-        after[self.restored_nodes] = True
-        after[self.removed_nodes] = False
+        self.write_presence(after)
         return after
+
+    def write_presence(self, is_present: NDArray[np.bool_]) -> None:
+        """Write which nodes are present after the change; (at least num_nodes + new nodes,)."""
+        is_present[self.batch.added[:, ::2]] = True
+        is_present[self.restored_nodes] = True
+        is_present[self.removed_nodes] = False
 
 
 class ChangingGraph:
@@ -94,8 +103,8 @@ class ChangingGraph:
         self._relations, self._base = graph.names.relations, graph.names.nodes
         self._more: list[str] = []  # names of nodes that were added later
         self.tokens = ChangingTokens(adjacency or build_adjacency(graph), table)
-        present = np.ones(graph.num_nodes, np.bool_) if is_present is None else is_present.copy()
-        self.is_present: NDArray[np.bool_] = present
+        present = np.ones(graph.num_nodes, np.bool_) if is_present is None else is_present
+        self._present = with_capacity(present, graph.num_nodes // SPARE_SHARE + 1024, fill=True)
 
     def __repr__(self) -> str:
         present, more = int(self.is_present.sum()), len(self._more)
@@ -108,6 +117,11 @@ class ChangingGraph:
     def num_nodes(self) -> int:
         """The number of ids in use, removed nodes included."""
         return self.tokens.num_nodes
+
+    @property
+    def is_present(self) -> NDArray[np.bool_]:
+        """(num_nodes,): False for removed nodes."""
+        return self._present[: self.num_nodes]
 
     @property
     def names(self) -> Names:
@@ -151,12 +165,21 @@ class ChangingGraph:
 
     def apply(self, change: Change) -> TokenRows:
         """Apply a planned change; returns the tokens that are new or different."""
-        rows = self.tokens.apply(change.batch)  # first, as it may refuse
+        found = self.tokens.consequences(change.batch)  # first, as it may refuse
+        self.write(change, found)
+        return found.rows
+
+    def write(self, change: Change, found: Consequences) -> None:
+        """Write a planned change, with what `tokens.consequences` has found for its batch."""
+        self.tokens.write(change.batch, found)
         for name in change.new_nodes:
             self._ids[name] = len(self._ids)
         self._more += change.new_nodes
-        self.is_present = change.presence(self.is_present)
-        return rows
+        missing = self.num_nodes - len(self._present)
+        if missing > 0:
+            spare = missing + len(self._present) // SPARE_SHARE
+            self._present = with_capacity(self._present, spare, fill=True)
+        change.write_presence(self._present)
 
     def changed_by(self, change: Change) -> TokenRows:
         """The tokens that a planned change would make new or different; nothing is written."""

@@ -45,6 +45,14 @@ class Context(NamedTuple):
     tokens: IntArray  # (num_rows, m)
 
 
+class Consequences(NamedTuple):
+    """What a batch changes."""
+
+    anchors: Rows
+    context: Context
+    rows: TokenRows  # the tokens that are new or different
+
+
 class ChangingTokens:
     """Edges and tokens of all nodes, updated batch by batch.
 
@@ -71,17 +79,21 @@ class ChangingTokens:
 
     def apply(self, batch: Batch) -> TokenRows:
         """Apply a batch; returns all rows that are new or different."""
-        anchors, context, rows = self._consequences(batch)
+        found = self.consequences(batch)
+        self.write(batch, found)
+        return found.rows
+
+    def write(self, batch: Batch, found: Consequences) -> None:
+        """Write what `consequences` has found for a batch."""
         self.adjacency.apply(batch.added, batch.removed, batch.num_new_nodes)
         self.nearest.add_nodes(batch.num_new_nodes)
         self._make_room()
-        self.nearest.write(anchors)
-        self.relations[context.nodes] = context.tokens
-        return rows
+        self.nearest.write(found.anchors)
+        self.relations[found.context.nodes] = found.context.tokens
 
     def changed_by(self, batch: Batch) -> TokenRows:
         """The result of `apply` without writing, so several threads may call it at once."""
-        return self._consequences(batch)[2]
+        return self.consequences(batch).rows
 
     def rows_of(self, nodes: IntArray) -> TokenRows:
         """The current tokens of some nodes."""
@@ -92,8 +104,8 @@ class ChangingTokens:
         """The tokens of all nodes, by a new tokenization, for a vocabulary that has all names."""
         return tokenize_by(self.salts, self.adjacency.compact(), vocabulary)
 
-    def _consequences(self, batch: Batch) -> tuple[Rows, Context, TokenRows]:
-        """The anchors, contexts and tokens that a batch changes."""
+    def consequences(self, batch: Batch) -> Consequences:
+        """The anchors, contexts and tokens that a batch changes; nothing is written."""
         with changed_edges(
             self.adjacency, batch.added, batch.removed, batch.num_new_nodes
         ) as edges:
@@ -102,7 +114,8 @@ class ChangingTokens:
             tokens = context_of(touched, edges, self.vocabulary, self.salts)
         differs = (tokens != self._relations_of(touched)).any(axis=1)
         context = Context(touched[differs], tokens[differs])
-        return anchors, context, self._rows(anchors, context, batch.num_new_nodes)
+        rows = self._rows(anchors, context, batch.num_new_nodes)
+        return Consequences(anchors, context, rows)
 
     def _changed_anchors(self, edges: ChangedEdges) -> Rows:
         """The rows of anchors that change: found from the edges, or by a new search if many are."""
