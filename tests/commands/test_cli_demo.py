@@ -38,6 +38,7 @@ def test_it_compares_three_models_answers_queries_and_leaves_a_run(nodepiece: No
         assert words in ran.out
     assert "nodepiece predict run --head Kenya --relation 'has language'" in ran.out
     assert "nodepiece train countries-walks" in ran.out
+    assert "nodepiece train graph.tsv -o run --minutes 10" in ran.out and "README" not in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
 
 

@@ -70,7 +70,9 @@ def demo(
     log(f"  nodepiece predict {folder} --head Kenya --relation 'has language'")
     out.print("Walks along the edges are not part of NodePiece, but often improve the scores:")
     out.print("  nodepiece train countries-walks")
-    out.print("Then train a model on your own graph: README.md shows how.")
+    out.print("Then train a model on your own graph, a file of facts: head, relation and tail.")
+    out.print("  nodepiece train graph.tsv -o run --minutes 10")
+    out.print("nodepiece --help lists all commands, nodepiece train --help all options of one.")
 
 
 def use_one_thread() -> None:

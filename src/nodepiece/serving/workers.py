@@ -21,6 +21,7 @@ from typing import Any
 from nodepiece.errors import InputError
 from nodepiece.serving.server import address_of, bind, run_server
 from nodepiece.serving.settings import ServeSettings
+from nodepiece.tasks.child import end_with
 
 RESTART_SECONDS = 1.0  # at least, between two starts of the same process
 
@@ -89,15 +90,8 @@ def run_worker(work: Work, parent: int) -> None:
     except InputError as error:
         work.ready.put(str(error))
         return
-    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+    end_with(parent)
     run_server(app, work.settings, work.sockets, announce=lambda: work.ready.put(""))
-
-
-def end_with(parent: int) -> None:
-    """Stop this process when its parent has ended."""
-    while os.getppid() == parent:
-        sleep(0.5)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class stop_signals:

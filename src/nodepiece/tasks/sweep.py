@@ -19,6 +19,7 @@ from nodepiece.errors import InputError
 from nodepiece.settings import load_experiment
 
 METRICS = "metrics.json"
+CHILD = "nodepiece.tasks.child"  # a command that ends with this process
 SECONDS_BETWEEN_LOOKS = 0.2
 OnDone = Callable[["SweepCell", bool], None]  # a cell, and whether its run succeeded
 
@@ -97,7 +98,7 @@ class SweepSettings:
 def run_sweep(settings: SweepSettings, *, on_done: OnDone) -> list[SweepCell]:
     """Train what is not finished, some runs side by side; returns the cells that failed.
 
-    An interrupt is passed on to the runs, which save and stop.
+    An interrupt is passed on to the runs, which save and stop; so they do if this process ends.
     """
     settings.check()
     settings.folder.mkdir(parents=True, exist_ok=True)
@@ -131,7 +132,7 @@ class RunningCell:
     def start(cell: SweepCell, settings: SweepSettings) -> "RunningCell":
         output = (settings.folder / f"{cell.name}.log").open("ab")
         process = subprocess.Popen(
-            [sys.executable, "-m", "nodepiece", *settings.command(cell)],
+            [sys.executable, "-m", CHILD, str(os.getpid()), *settings.command(cell)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
