@@ -248,3 +248,36 @@ def test_an_epoch_may_be_a_number_of_batches_of_queries_drawn_at_random() -> Non
         assert len(set(heads.tolist())) == 4
         seen |= set(heads.tolist())
     assert seen == set(range(6))
+
+
+@pytest.mark.parametrize("num_batches", [None, 5])
+def test_the_batches_of_two_processes_together_are_those_of_one(num_batches: int | None) -> None:
+    edges = torch.tensor([[n, 0, (n * 7) % 23] for n in range(23)])
+    parts = []
+    for rank in range(2):
+        batches = FactBatches(edges, 3, num_batches=num_batches, num_processes=2, rank=rank)
+        batches.start_epoch(generator=seeded())
+        parts.append([batches.take(torch.tensor([step])) for step in range(batches.num_batches)])
+    alone = FactBatches(edges, 6, num_batches=num_batches)
+    alone.start_epoch(generator=seeded())
+    for step in range(alone.num_batches):
+        whole, (first, second) = alone.take(torch.tensor([step])), [part[step] for part in parts]
+        assert torch.cat([first.edges, second.edges]).equal(whole.edges)
+        assert first.other_tails is not None and first.other_tails.equal(second.tails)
+
+
+def test_the_queries_and_targets_of_two_processes_together_are_those_of_one() -> None:
+    edges = torch.tensor([[n % 11, 0, n] for n in range(60)])
+    targets = TargetChoice(share=0.5)
+    parts = []
+    for rank in range(2):
+        batches = QueryBatches(edges, 1, 2, targets=targets, num_processes=2, rank=rank)
+        batches.start_epoch(generator=seeded())
+        parts.append([batches.take(torch.tensor([step])) for step in range(batches.num_batches)])
+    alone = QueryBatches(edges, 1, 4, targets=targets)
+    alone.start_epoch(generator=seeded())
+    for step in range(alone.num_batches):
+        whole, both = alone.take(torch.tensor([step])), [part[step] for part in parts]
+        assert torch.cat([part.heads for part in both]).equal(whole.heads)
+        chosen = [part.answers[1][part.sample_weight > 0].tolist() for part in both]
+        assert chosen[0] + chosen[1] == whole.answers[1][whole.sample_weight > 0].tolist()

@@ -58,6 +58,7 @@ class FactBatch(NamedTuple):
     tails: Tensor
     edges: Tensor
     sample_weight: Tensor | None = None  # (batch_size,) how much each counts, 1 on average; None: 1
+    other_tails: Tensor | None = None  # of the facts of all other processes; None: there is one
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class QueryBatches:
         num_batches: int | None = None,
         targets: TargetChoice = ALL_TARGETS,
         num_processes: int = 1,  # that share an epoch
+        rank: int = 0,  # of this process
         average: Callable[[list[Tensor]], None] | None = None,  # over them, in place; None: one
     ) -> None:
         head, relation, tail = edges.long().T
@@ -106,7 +108,7 @@ class QueryBatches:
         self.tails, self.order = tail[order].int(), order
         self.counts = counts
         self.starts = counts.cumsum(0) - counts
-        self.batch_size = batch_size
+        self.batch_size, self.num_processes, self.rank = batch_size, num_processes, rank
         self.num_batches = num_batches or -(-len(pairs) // (batch_size * num_processes))
         self.facts_per_step = batch_size * num_processes * len(edges) / len(pairs)
         self.targets, self.capacity = targets, 0
@@ -114,18 +116,22 @@ class QueryBatches:
         self.mean_counts = torch.zeros(self.num_batches, device=edges.device)
 
     def start_epoch(self, *, generator: torch.Generator) -> bool:
-        """Shuffle. Returns whether shapes changed: an epoch may need more capacity for answers."""
+        """Shuffle. Returns whether shapes changed: an epoch may need more capacity for answers.
+
+        Every process draws what one process would, and takes its part of each batch.
+        """
         device = self.tails.device
-        num_slots = self.num_batches * self.batch_size
+        num_slots = self.num_batches * self.batch_size * self.num_processes
         shuffle = torch.randperm(len(self.counts), generator=generator, device=device)
-        self.pairs = shuffle[torch.arange(num_slots, device=device) % len(shuffle)]
+        pairs = shuffle[torch.arange(num_slots, device=device) % len(shuffle)]
+        self.pairs = self._own(pairs)
         counts = self.counts[self.pairs]  # (num_slots,)
         num_answers = counts.view(self.num_batches, -1).sum(dim=1)
         needed = int(num_answers.max())
         grew = needed > self.capacity
         if grew:
             self.reserve(needed + needed // 4)
-        self._write_epoch(counts, generator)
+        self._write_epoch(counts, self._draw_targets(pairs, generator))
         if self.average is not None:
             self.mean_counts.copy_(self.sample_weight.sum(dim=1))
             self.average([self.mean_counts])
@@ -146,7 +152,23 @@ class QueryBatches:
         self.edges = torch.empty(shape, dtype=torch.int64, device=device)
         self.queries = torch.empty(self.num_batches, self.batch_size, 2, device=device).long()
 
-    def _write_epoch(self, counts: Tensor, generator: torch.Generator) -> None:
+    def _own(self, slots: Tensor) -> Tensor:
+        """The part of this process of the slots of all processes, batch by batch."""
+        return slots.view(self.num_batches, self.num_processes, -1)[:, self.rank].flatten()
+
+    def _draw_targets(self, pairs: Tensor, generator: torch.Generator) -> Tensor | None:
+        """Which answers of this process are targets; None: all. pairs: of all processes."""
+        if self.targets.takes_all:
+            return None
+        counts = self.counts[pairs]
+        number = torch.arange(len(counts), device=counts.device)
+        slot = torch.repeat_interleave(number, counts)
+        order = rank_at_random(slot, counts.cumsum(0) - counts, generator=generator)
+        is_target = order < self.targets.counts(counts)[slot]
+        is_own = slot // self.batch_size % self.num_processes == self.rank
+        return is_target[is_own]
+
+    def _write_epoch(self, counts: Tensor, is_target: Tensor | None) -> None:
         """Write the answers of all batches to the buffers of the epoch."""
         device = counts.device
         slot = torch.repeat_interleave(torch.arange(len(counts), device=device), counts)
@@ -162,8 +184,7 @@ class QueryBatches:
         num_targets = self.targets.counts(counts)
         weight = (num_targets.float() ** -self.targets.balance)[slot]
         edges = self.order[place]
-        if not self.targets.takes_all:
-            is_target = rank_at_random(slot, first, generator=generator) < num_targets[slot]
+        if is_target is not None:
             weight = weight * is_target
             edges = torch.where(is_target, edges, len(self.order))
         self.sample_weight.zero_()
@@ -199,14 +220,16 @@ class FactBatches:
         num_batches: int | None = None,
         sample_weight: Tensor | None = None,  # (num_edges,) how much each fact counts
         num_processes: int = 1,  # that share an epoch
+        rank: int = 0,  # of this process
     ) -> None:
         self.edges, self.sample_weight, self.is_drawn = (
             edges,
             sample_weight,
             num_batches is not None,
         )
+        self.rank = rank
         self.num_batches = num_batches or -(-len(edges) // (batch_size * num_processes))
-        shape = (self.num_batches, batch_size)
+        shape = (self.num_batches, num_processes, batch_size)  # every process draws all
         self.chosen = torch.empty(shape, dtype=torch.int64, device=edges.device)
         self.facts_per_step = batch_size * num_processes
         self.capacity = 0  # all batches have the same shape
@@ -225,12 +248,15 @@ class FactBatches:
         return False
 
     def take(self, step: Tensor) -> FactBatch:
-        chosen = self.chosen.index_select(0, step)[0]
+        everyone = self.chosen.index_select(0, step)[0]  # (num_processes, batch_size)
+        chosen = everyone[self.rank]
         heads, relations, tails = self.edges.index_select(0, chosen).long().unbind(dim=1)
         sample_weight = (
             None if self.sample_weight is None else self.sample_weight.index_select(0, chosen)
         )
-        return FactBatch(heads, relations, tails, chosen, sample_weight)
+        others = torch.cat([everyone[: self.rank], everyone[self.rank + 1 :]]).flatten()
+        other_tails = self.edges[:, 2].index_select(0, others).long() if len(others) else None
+        return FactBatch(heads, relations, tails, chosen, sample_weight, other_tails)
 
 
 def rank_at_random(group: Tensor, first: Tensor, *, generator: torch.Generator) -> Tensor:

@@ -7,7 +7,7 @@ hooks. The hooks would gain little: a model of pieces is small (27 MB for 6.9 mi
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -45,9 +45,17 @@ class Processes:
         return batch_size // self.count
 
     def seed(self, seed: int, epoch: int) -> int:
-        """The random seed of this process in an epoch, different for each process."""
+        """The random seed of dropout of this process in an epoch, different for each process."""
         state = np.random.SeedSequence([seed, epoch, self.rank]).generate_state(1, np.uint64)
         return int(state[0] >> 1)  # a torch generator takes 63 bits and a sign
+
+    def own_rows(self, num_rows: int, draw: Callable[[int], Tensor]) -> Tensor:
+        """The rows of this process of what all processes draw alike: `draw(rows of all)`.
+
+        So the draws of several processes are those of one process with their batches together.
+        """
+        start = self.rank * num_rows
+        return draw(self.count * num_rows)[start : start + num_rows]
 
     def average(self, tensors: Iterable[Tensor]) -> None:
         """Replace each tensor by its mean over all processes."""

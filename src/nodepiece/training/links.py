@@ -139,6 +139,7 @@ def query_batches(
         num_batches=settings.steps_per_epoch or None,
         targets=TargetChoice(settings.target_share, settings.most_targets, settings.query_balance),
         num_processes=processes.count,
+        rank=processes.rank,
         average=processes.average if processes.count > 1 else None,
     )
 
@@ -163,4 +164,5 @@ def fact_batches(
         num_batches=settings.steps_per_epoch or None,
         sample_weight=subsampling_weights(edges, num_relations) if settings.subsampling else None,
         num_processes=processes.count,
+        rank=processes.rank,
     )

@@ -13,6 +13,7 @@ from nodepiece.decoders.path_scorers import PathScorer
 from nodepiece.decoders.triple_scores import Decoder
 from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
+from nodepiece.training.distribution import current_processes
 from nodepiece.training.hidden_edges import HidingGroups
 from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
@@ -181,8 +182,13 @@ def scores_with_own_negatives(
 ) -> tuple[Tensor, Tensor]:
     """Scores of facts, (batch_size,), and of separate negatives of each, half tails, half heads."""
     batch_size = len(batch.heads)
-    shape = (batch_size, num_negatives)
-    drawn = torch.randint(model.num_nodes, shape, generator=generator, device=batch.heads.device)
+    device = batch.heads.device
+
+    def draw(rows: int) -> Tensor:
+        shape = (rows, num_negatives)
+        return torch.randint(model.num_nodes, shape, generator=generator, device=device)
+
+    drawn = current_processes().own_rows(batch_size, draw)
     nodes = torch.cat([batch.heads, batch.tails, drawn.flatten()])
     vectors = model.vectors_of(nodes)  # encoded together: (batch_size * (2 + num_negatives), dim)
     head, tail = vectors[:batch_size, None], vectors[batch_size : 2 * batch_size, None]

@@ -12,6 +12,7 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.unseen_nodes import neighbour_sums
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.training.batches import Batches, FactBatch
+from nodepiece.training.distribution import current_processes
 from nodepiece.training.links import fact_batches
 from nodepiece.training.objectives import sampled_loss
 from nodepiece.training.settings import SampledSettings, TrainingSettings
@@ -110,12 +111,19 @@ def loss_with_masked_nodes(
     others = (degrees - 1).clamp_min(1)[:, None]
     head_seen = (embedding(batch.heads, sums) - forth * tail) / others[batch.heads]
     tail_seen = (embedding(batch.tails, sums) - back * head) / others[batch.tails]
-    draw = torch.rand(num_facts, 1, generator=generator, device=device)
+    processes = current_processes()
+    draw = processes.own_rows(
+        num_facts, lambda rows: torch.rand(rows, 1, generator=generator, device=device)
+    )
     limit = mask_share / 2
     head = torch.where(draw < limit, head_seen, head)
     tail = torch.where((draw >= limit) & (draw < 2 * limit), tail_seen, tail)
-    shape = (num_facts, settings.num_negatives)
-    drawn = torch.randint(model.num_nodes, shape, generator=generator, device=device)
+
+    def draw_nodes(rows: int) -> Tensor:
+        shape = (rows, settings.num_negatives)
+        return torch.randint(model.num_nodes, shape, generator=generator, device=device)
+
+    drawn = processes.own_rows(num_facts, draw_nodes)
     positive = model.decoder.score(head, forth, tail)
     negative = model.decoder.score(head[:, None], forth[:, None], embedding(drawn, vectors))
     return sampled_loss(positive, negative, batch, loss, settings)

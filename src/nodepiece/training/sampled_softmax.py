@@ -30,10 +30,14 @@ def sampled_softmax_loss(
     *,
     generator: torch.Generator,
 ) -> Tensor:
-    """The mean over facts of -log softmax of the answer, among candidates shared by the batch."""
+    """The mean over facts of -log softmax of the answer, among candidates shared by the batch.
+
+    The tails of all processes are candidates in each of them.
+    """
     batch_size, device = len(batch.heads), batch.heads.device
     drawn = torch.randint(model.num_nodes, (num_negatives,), generator=generator, device=device)
-    candidates = torch.cat([batch.tails, drawn])
+    others = batch.tails[:0] if batch.other_tails is None else batch.other_tails
+    candidates = torch.cat([batch.tails, others, drawn])
     vectors = distinct_vectors(model, torch.cat([batch.heads, candidates]))
     relations = model.relation_vectors().index_select(0, batch.relations)
     scores = model.decoder.score_all_tails(vectors[:batch_size], relations, vectors[batch_size:])
@@ -41,7 +45,7 @@ def sampled_softmax_loss(
         scores.float(),
         batch.tails,
         candidates,
-        expected_counts(candidates, frequencies, batch_size),
+        expected_counts(candidates, frequencies, batch_size + len(others)),
     )
     return losses.mean() if batch.sample_weight is None else (losses * batch.sample_weight).mean()
 

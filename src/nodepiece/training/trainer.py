@@ -54,8 +54,10 @@ class Trainer(Generic[Batch]):
     ) -> None:
         self.model, self.batches, self.loss, self.settings = model, batches, loss, settings
         self.generator, self.after_step = generator, after_step
-        use_generator(model, generator)
         self.seed, self.processes = generator.initial_seed(), current_processes()
+        is_alone = self.processes.count == 1
+        self.dropout_generator = generator if is_alone else torch.Generator(generator.device)
+        use_generator(model, self.dropout_generator)
         self.processes.broadcast(model.state_dict().values())
         self.device = generator.device
         self.on_cuda = self.device.type == "cuda"
@@ -78,14 +80,15 @@ class Trainer(Generic[Batch]):
         self.stream = torch.cuda.Stream(self.device) if self.on_cuda else None  # type: ignore[no-untyped-call]
 
     def start_epoch(self, epoch: int) -> None:
-        """Seed the generator if there are several processes; called before anything is drawn.
+        """Prepare the generators of an epoch; called before anything is drawn.
 
-        The seed of a process follows from the epoch, so that a run can be resumed from the
-        checkpoint of the first process. The state of the generator is kept, so that an epoch that
-        is stopped can be prepared again as it was.
+        Several processes draw batches and negatives alike, as one process does, and take their
+        parts; dropout differs between them. Its seed follows from the epoch, so that a run can be
+        resumed from the checkpoint of the first process. The state of the generator is kept, so
+        that an epoch that is stopped can be prepared again as it was.
         """
         if self.processes.count > 1:
-            self.generator.manual_seed(self.processes.seed(self.seed, epoch))
+            self.dropout_generator.manual_seed(self.processes.seed(self.seed, epoch))
         self.epoch_generator = self.generator.get_state()
 
     def run_epoch(self, epoch: int, between_steps: Callable[[int, int], None]) -> float:
@@ -219,6 +222,8 @@ class Trainer(Generic[Batch]):
         """
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
+        if self.dropout_generator is not self.generator:
+            graph.register_generator_state(self.dropout_generator)
         with self._side_stream() as stream, torch.cuda.graph(graph, stream=stream):
             work()
         return graph
