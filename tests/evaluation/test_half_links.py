@@ -1,5 +1,7 @@
 """The baseline of half-links, against a slow count over all pairs."""
 
+import tracemalloc
+
 import numpy as np
 import torch
 from hypothesis import given
@@ -59,3 +61,15 @@ def test_queries_are_divided_by_whether_half_links_answer_them() -> None:
     divided = divide_by_shortcut(ranks, half_links)
     assert divided[WITH_SHORTCUT]["mean_rank"] == (3 + 6) / 2
     assert divided[WITHOUT_SHORTCUT]["mean_rank"] == (4 + 5) / 2
+
+
+def test_tens_of_thousands_of_relations_take_memory_for_those_that_come_together() -> None:
+    """A matrix of all pairs of 40,000 relations would take 12.8 GB."""
+    facts = np.array([[0, relation, 1] for relation in (0, 19_999)] + [[1, 7, 2]])
+    tracemalloc.start()
+    links = half_links_of(KnowledgeGraph(facts, 3, 20_000))
+    scores = links.score_tails(torch.tensor([0]), torch.tensor([19_999]))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert scores[0].tolist() == [0.0, 1.0, 0.0]
+    assert most < 20e6

@@ -1,5 +1,7 @@
 """The support of rules, against rules counted one by one."""
 
+import resource
+
 import numpy as np
 import pytest
 
@@ -99,3 +101,14 @@ def test_speakers_of_french_are_citizens_of_france() -> None:
     graph = KnowledgeGraph(np.array(speakers + citizens, np.int32), 13, 2)
     support = rule_support(build_adjacency(graph), ada, 0, france)
     assert support.of_head.tolist() == [9 / (10 + PRIOR)]
+
+
+def test_thousands_of_relations_take_memory_for_those_of_the_two_nodes() -> None:
+    """A number for every pair of 8,000 relations would take 512 MB."""
+    facts = [(0, 3_999, 1), (0, 5, 2), (2, 3_000, 1), (3, 3_999, 4), (3, 5, 4)]
+    adjacency = build_adjacency(KnowledgeGraph(np.array(facts, np.int32), 5, 4_000))
+    rule_support(build_adjacency(a_graph(0)), 1, 0, 2)  # compiles
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    support = rule_support(adjacency, 0, 3_999, 1)
+    assert len(support.of_head) == 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes

@@ -7,6 +7,7 @@ that this baseline does not put first.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ class HalfLinks:
     offsets: LongArray  # (num_nodes + 1,) of the edges of each head
     relations: IntArray  # (num_edges,) sorted by head, both ways
     tails: IntArray  # (num_edges,)
-    together: FloatArray  # (2 * num_relations, 2 * num_relations): P(second | first), of a pair
+    together: csr_array  # (2 * num_relations, 2 * num_relations): P(second | first), of a pair
     tail_shares: csr_array  # (2 * num_relations, num_nodes): P(tail | relation)
 
     def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
@@ -35,9 +36,24 @@ class HalfLinks:
         starts, numbers = self.offsets[head], self.offsets[head + 1] - self.offsets[head]
         query = np.repeat(np.arange(len(head)), numbers)
         edge = np.arange(len(query)) + (starts - (np.cumsum(numbers) - numbers))[query]
-        confidence = self.together[self.relations[edge], asked[query]]
+        confidence = self.confidence(self.relations[edge], asked[query])
         np.maximum.at(scores, (query, self.tails[edge]), confidence)
         return torch.from_numpy(scores).to(relations.device)
+
+    def confidence(self, first: IntArray, second: IntArray) -> FloatArray:
+        """P(second | first) of pairs of relations, 0 where they never come together."""
+        width = self.together.shape[1]
+        pairs = first.astype(np.int64) * width + second
+        if not len(self._pairs):
+            return np.zeros(len(pairs))
+        places = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
+        return np.where(self._pairs[places] == pairs, self.together.data[places], 0.0)
+
+    @cached_property
+    def _pairs(self) -> LongArray:
+        """The pairs of relations that come together, ascending; a pair is one number."""
+        first = np.repeat(np.arange(self.together.shape[0]), np.diff(self.together.indptr))
+        return first * self.together.shape[1] + self.together.indices
 
 
 def half_links_of(graph: KnowledgeGraph) -> HalfLinks:
@@ -50,15 +66,20 @@ def half_links_of(graph: KnowledgeGraph) -> HalfLinks:
     return HalfLinks(offsets, relation, tail, occur_together(edges, graph), shares)
 
 
-def occur_together(edges: IntArray, graph: KnowledgeGraph) -> FloatArray:
-    """How often pairs of nodes with one relation have another; of a relation with itself: 0."""
+def occur_together(edges: IntArray, graph: KnowledgeGraph) -> csr_array:
+    """How often pairs of nodes with one relation have another; of a relation with itself: none.
+
+    Only relations that come together take memory.
+    """
     pairs = edges[:, 0].astype(np.int64) * graph.num_nodes + edges[:, 2]
     distinct, row = np.unique(pairs, return_inverse=True)
     shape = (len(distinct), 2 * graph.num_relations)
     has = csr_array((np.ones(len(edges)), (row, edges[:, 1])), shape=shape)
     has.sum_duplicates()
     has.data[:] = 1
-    both = np.asarray((has.T @ has).todense())
-    single = both.diagonal().copy()
-    np.fill_diagonal(both, 0)
-    return both / np.maximum(single, 1)[:, None]
+    both = (has.T @ has).tocoo()
+    single, is_other = np.asarray(has.sum(axis=0)), both.row != both.col
+    first, second = both.row[is_other], both.col[is_other]
+    shares = csr_array((both.data[is_other] / single[first], (first, second)), shape=both.shape)
+    shares.sort_indices()
+    return shares

@@ -88,13 +88,17 @@ def _by_paths(edges, fact, num_direct, marks, of_head, of_tail):  # type: ignore
     # Which relations lead from each neighbour to the tail: the edges of the tail, by neighbour.
     order = np.argsort(neighbours[offsets[tail] : offsets[tail + 1]])
     sorted_other = neighbours[offsets[tail] : offsets[tail + 1]][order]
-    known = np.full((num_relations, num_relations + 1), -1.0)  # confidences that were counted
+    # Confidences that were counted, of relations of the head and of the tail; last column: alone.
+    of_first = np.unique(relations[offsets[head] : offsets[head + 1]])
+    of_back = np.unique(relations[offsets[tail] : offsets[tail + 1]])
+    known = np.full((len(of_first), len(of_back) + 1), -1.0)
     for place in range(offsets[head], offsets[head + 1]):
         first, middle = relations[place], neighbours[place]
+        row = np.searchsorted(of_first, first)
         if middle == tail and first != relation:
-            if known[first, num_relations] < 0.0:
-                known[first, num_relations] = _confidence(edges, fact, first, -1, num_direct, marks)
-            found = known[first, num_relations]
+            if known[row, -1] < 0.0:
+                known[row, -1] = _confidence(edges, fact, first, -1, num_direct, marks)
+            found = known[row, -1]
             of_head[place - offsets[head]] = max(of_head[place - offsets[head]], found)
             for back in range(offsets[tail], offsets[tail + 1]):
                 is_same = neighbours[back] == head
@@ -106,10 +110,11 @@ def _by_paths(edges, fact, num_direct, marks, of_head, of_tail):  # type: ignore
             at += 1
             if middle in (head, tail):
                 continue
-            second = (relations[offsets[tail] + back] + num_direct) % num_relations
-            if known[first, second] < 0.0:
-                known[first, second] = _confidence(edges, fact, first, second, num_direct, marks)
-            found = known[first, second]
+            column = np.searchsorted(of_back, relations[offsets[tail] + back])
+            if known[row, column] < 0.0:
+                second = (relations[offsets[tail] + back] + num_direct) % num_relations
+                known[row, column] = _confidence(edges, fact, first, second, num_direct, marks)
+            found = known[row, column]
             of_head[place - offsets[head]] = max(of_head[place - offsets[head]], found)
             of_tail[back] = max(of_tail[back], found)
 
