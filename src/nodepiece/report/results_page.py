@@ -9,6 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from nodepiece.report import published
+from nodepiece.report.baselines import (
+    ALL_NODES,
+    DRAWN,
+    baseline_rows,
+    inductive_rows,
+    read_baselines,
+    shortcut_parts,
+)
 from nodepiece.report.class_curves import CURVES, read_curves
 from nodepiece.report.class_curves_figure import digest, draw
 from nodepiece.report.compared import (
@@ -99,19 +107,20 @@ def results_document(results: Path) -> Document:
     inductive, classes = (
         tasks.get(name, []) for name in ("inductive-link-prediction", "node-classification")
     )
-    unseen = tasks.get("out-of-sample", [])
+    unseen, baselines = tasks.get("out-of-sample", []), read_baselines(results)
     sections = [
         Section("Link prediction", [compare_links(links)]),
-        *link_sections(links, published.LINKS),
+        *link_sections(links, published.LINKS, baselines),
+        Section("With and without shortcuts", shortcut_parts(baselines), level=3),
         wikikg2_section(links),
         Section(
             "Relation prediction",
             ["Which relation joins a pair: relations and inverses ranked."],
         ),
-        *link_sections(relations, published.RELATIONS),
+        *link_sections(relations, published.RELATIONS, {"datasets": {}}),
         Section("", [compare_links(relations)], level=0),
         Section("Inductive link prediction", [INDUCTIVE]),
-        Section("Beside others", inductive_matrices(inductive), level=3),
+        Section("Beside others", inductive_matrices(inductive, baselines), level=3),
         ilpc_section(inductive),
         Section("All runs", [inductive_table(inductive), compare_inductive(inductive)], level=3),
         Section("Node classification", [CLASSES, compare_classes(classes)]),
@@ -125,9 +134,11 @@ def results_document(results: Path) -> Document:
 
 
 def link_sections(
-    measurements: list[Measurement], others: dict[str, tuple[Published, ...]]
+    measurements: list[Measurement],
+    others: dict[str, tuple[Published, ...]],
+    baselines: dict[str, Any],  # from `read_baselines`
 ) -> list[Section]:
-    """A table for each dataset, with the rows that others have reported below ours."""
+    """A table for each dataset, with baselines and the rows of others below ours."""
     columns: dict[str, Column] = {
         "parameters": parameters,
         "MRR / Hits@10": scores,
@@ -141,7 +152,8 @@ def link_sections(
         title = TITLES.get(dataset, dataset)
         rows = [each for each in measurements if each.found["dataset"] == dataset]
         if rows and dataset != WIKIKG2:
-            beside = [published_row(each, len(columns)) for each in others.get(dataset, ())]
+            beside = baseline_rows(baselines, dataset, len(columns))
+            beside += [published_row(each, len(columns)) for each in others.get(dataset, ())]
             parts.append(Section(title, [table(rows, columns, beside)], level=3))
     return parts
 
@@ -165,7 +177,7 @@ def wikikg2_section(measurements: list[Measurement]) -> Section:
     return Section("OGB WikiKG2", [words, table(ours, columns, rows)], level=3)
 
 
-def inductive_matrices(measurements: list[Measurement]) -> list[Part]:
+def inductive_matrices(measurements: list[Measurement], baselines: dict[str, Any]) -> list[Part]:
     """The paper's table of Hits@10, and one of the MRR among all nodes, with our rows."""
     best = {
         each.found["dataset"].removeprefix("inductive/"): each.found
@@ -191,6 +203,7 @@ def inductive_matrices(measurements: list[Measurement]) -> list[Part]:
             *shown(published.TRIX_HITS),
         ]
     )
+    hits += inductive_rows(baselines, DRAWN, "hits@10")
     hits.append(["personalized PageRank", *ours(lambda f: f["personalized_pagerank"]["hits@10"])])
     hits.append(["**our `-best` recipes**", *ours(lambda f: f["hits@10"])])
     mrr = [others_row(each) for each in published.INDUCTIVE_MRR]
@@ -201,6 +214,7 @@ def inductive_matrices(measurements: list[Measurement]) -> list[Part]:
             *shown(published.TRIX_MRR),
         ]
     )
+    mrr += inductive_rows(baselines, ALL_NODES, "mrr")
     mrr.append(
         ["personalized PageRank", *ours(lambda f: f["personalized_pagerank"]["all nodes"]["mrr"])]
     )

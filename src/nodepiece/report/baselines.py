@@ -1,0 +1,91 @@
+"""Rows of baselines without training, and of models with and without shortcuts.
+
+From `results/baselines.json`, which `python -m benchmarks.baselines` writes.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from nodepiece.report.document import Part, Table
+from nodepiece.report.measured import TITLES, format_score
+from nodepiece.report.published import VERSIONS
+
+BASELINES = "baselines.json"
+NAMES = ("popularity", "half-links", "personalized PageRank")
+ALL_NODES, DRAWN = "all nodes", "50 nodes drawn at random"
+SHORTCUTS = """
+Half-links answer a query from one other fact of the same two nodes, or by the relation's most
+frequent tails. Where they put the answer first, alone, the query has a shortcut. What a model is
+worth shows in the other queries.
+"""
+
+
+def read_baselines(results: Path) -> dict[str, Any]:
+    """The content of the file; without it, no dataset and no model."""
+    path = results / BASELINES
+    if not path.is_file():
+        return {"datasets": {}, "models": {}}
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def baseline_rows(content: dict[str, Any], dataset: str, num_columns: int) -> list[list[str]]:
+    """A row of MRR / Hits@10 for each baseline; no parameters, epochs or seconds."""
+    found = content["datasets"].get(dataset, {}).get("baselines", {})
+    return [
+        [f"{name}, without training", "0", both(found[name][ALL_NODES]), *[""] * (num_columns - 2)]
+        for name in NAMES
+        if name in found
+    ]
+
+
+def inductive_rows(content: dict[str, Any], among: str, key: str) -> list[list[str]]:
+    """A row for each baseline but PageRank, which has one of its own, and a cell for each split."""
+    rows = []
+    for name in NAMES[:2]:
+        cells = [
+            content["datasets"].get(f"inductive/{version}", {}).get("baselines", {}).get(name)
+            for version in VERSIONS
+        ]
+        if any(cells):
+            rows.append([name, *(format_score(cell[among][key]) if cell else "" for cell in cells)])
+    return rows
+
+
+def shortcut_parts(content: dict[str, Any]) -> list[Part]:
+    """A table of models with and without shortcuts."""
+    rows = []
+    for name, model in sorted(content["models"].items(), key=lambda item: place(item[1])):
+        graph = content["datasets"].get(model["dataset"], {})
+        baseline = graph.get("baselines", {}).get("half-links", {}).get(ALL_NODES)
+        with_one, without = model["queries with a shortcut"], model["queries without a shortcut"]
+        share = with_one["count"] / (with_one["count"] + without["count"])
+        rows.append(
+            [
+                f"`{name}`",
+                both(model),
+                both(baseline) if baseline else "",
+                f"{100 * share:.0f} %",
+                both(with_one),
+                both(without),
+            ]
+        )
+    columns = [
+        "",
+        "all queries",
+        "half-links alone",
+        "with a shortcut",
+        "of these",
+        "of the others",
+    ]
+    return [SHORTCUTS, Table(columns, rows)] if rows else []
+
+
+def place(model: dict[str, Any]) -> int:
+    """The place of a model in the table: that of its dataset among the tables of the page."""
+    datasets = list(TITLES)
+    return datasets.index(model["dataset"]) if model["dataset"] in datasets else len(datasets)
+
+
+def both(scores: dict[str, float]) -> str:
+    return f"{format_score(scores['mrr'])} / {format_score(scores['hits@10'])}"

@@ -1,0 +1,61 @@
+"""Rows of baselines without training, from a small file of them."""
+
+import json
+from pathlib import Path
+
+from nodepiece.report.baselines import (
+    DRAWN,
+    baseline_rows,
+    inductive_rows,
+    read_baselines,
+    shortcut_parts,
+)
+from nodepiece.report.document import Table
+
+HALF = {"all nodes": {"mrr": 0.25, "hits@10": 0.5}}
+CONTENT = {
+    "datasets": {
+        "codex-s": {"baselines": {"popularity": {"all nodes": {"mrr": 0.1, "hits@10": 0.2}}}},
+        "wn18rr": {"baselines": {"half-links": HALF}},
+        "inductive/nell-995-v2": {
+            "baselines": {"half-links": {DRAWN: {"mrr": 0.1, "hits@10": 0.75}, **HALF}}
+        },
+    },
+    "models": {
+        "wn18rr-best": {
+            "dataset": "wn18rr",
+            "mrr": 0.5,
+            "hits@10": 0.6,
+            "queries with a shortcut": {"mrr": 0.9, "hits@10": 1.0, "count": 1},
+            "queries without a shortcut": {"mrr": 0.3, "hits@10": 0.4, "count": 3},
+        }
+    },
+}
+
+
+def test_a_row_has_the_scores_among_all_nodes_and_no_parameters() -> None:
+    assert baseline_rows(CONTENT, "codex-s", 5) == [
+        ["popularity, without training", "0", ".100 / .200", "", "", ""]
+    ]
+
+
+def test_a_dataset_without_baselines_has_no_rows() -> None:
+    assert baseline_rows(CONTENT, "fb15k-237", 5) == []
+
+
+def test_an_inductive_row_has_a_cell_for_each_split_and_empty_ones_where_none_is_measured() -> None:
+    rows = inductive_rows(CONTENT, DRAWN, "hits@10")
+    assert rows == [["half-links", *[""] * 9, ".750", "", ""]]
+
+
+def test_a_model_is_shown_with_and_without_shortcuts() -> None:
+    _, table = shortcut_parts(CONTENT)
+    assert isinstance(table, Table)
+    cells = [".500 / .600", ".250 / .500", "25 %", ".900 / 1.000", ".300 / .400"]
+    assert table.rows == [["`wn18rr-best`", *cells]]
+
+
+def test_a_folder_without_the_file_has_no_baselines(tmp_path: Path) -> None:
+    assert read_baselines(tmp_path) == {"datasets": {}, "models": {}}
+    (tmp_path / "baselines.json").write_text(json.dumps(CONTENT), encoding="utf-8")
+    assert read_baselines(tmp_path) == CONTENT
