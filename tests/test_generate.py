@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from benchmarks.generate import generate_graph, write_graph
+from benchmarks import generate_ids
+from benchmarks.generate import HUB_SHARE, generate_graph, write_graph
+from benchmarks.generate_ids import write_ids
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -77,3 +80,30 @@ def test_impossible_shapes_are_refused(num_edges: int, hub_degree: int, reason: 
     rng = np.random.default_rng(0)
     with pytest.raises(InputError, match=reason):
         generate_graph(NUM_NODES, num_edges, NUM_RELATIONS, hub_degree=hub_degree, rng=rng)
+
+
+def read_ids(path: Path) -> np.ndarray:
+    table = pq.read_table(path)
+    return np.stack([table[name].to_numpy() for name in ("head", "relation", "tail")], axis=1)
+
+
+def test_ids_in_a_file_are_those_of_a_skewed_graph_in_which_every_node_occurs(
+    tmp_path: Path,
+) -> None:
+    write_ids(2_000, 20_000, tmp_path / "ids.parquet", num_relations=12)
+    facts = read_ids(tmp_path / "ids.parquet")
+    assert facts.shape == (20_000, 3) and (facts[:, 0] != facts[:, 2]).all()
+    assert np.array_equal(np.unique(facts[:, 0]), np.arange(2_000))
+    assert np.array_equal(np.unique(facts[:, 1]), np.arange(12))
+    degree = np.bincount(facts[:, [0, 2]].ravel())
+    assert degree.max() == pytest.approx(HUB_SHARE * 20_000, rel=0.25)
+    assert np.median(degree) < degree.max() / 20
+
+
+def test_the_size_of_blocks_does_not_change_ids_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_ids(100, 900, tmp_path / "whole.parquet")
+    monkeypatch.setattr(generate_ids, "BLOCK_FACTS", 70)
+    write_ids(100, 900, tmp_path / "parts.parquet")
+    assert np.array_equal(*(read_ids(tmp_path / f"{name}.parquet") for name in ("whole", "parts")))

@@ -31,7 +31,6 @@ def test_ids_do_not_depend_on_the_size_of_blocks(
     path = written(tmp_path, text, name)
     whole = read_graph(path)
     monkeypatch.setattr(delimited, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(encode, "STEP", 7)
     pieces = read_graph(path)
     assert pieces.fingerprint == whole.fingerprint
     np.testing.assert_array_equal(pieces.triples, whole.triples)

@@ -1,8 +1,9 @@
 """nodepiece tokenize: turn a graph into a vocabulary and a table of tokens."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ from nodepiece.tokenizer.settings import PAPER_MIX, TokenizerSettings
 
 if TYPE_CHECKING:
     from nodepiece.graph.knowledge_graph import KnowledgeGraph
+    from nodepiece.tokenizer.to_folder import TokenizedFolder
     from nodepiece.tokenizer.tokens import TokenTable
 
 DEFAULTS = TokenizerSettings()
@@ -127,8 +129,12 @@ def tokenize(
     data: DataOption = None,
 ) -> None:
     """Write every node of GRAPH as pieces: its nearest anchors, how far they are, its relations."""
+    import numpy as np
+
     from nodepiece.data.open import open_graph
+    from nodepiece.files import atomic_folder
     from nodepiece.tokenizer.storage import HEADER
+    from nodepiece.tokenizer.to_folder import tokenize_into
 
     start = perf_counter()
     with settings_by_options():
@@ -146,13 +152,18 @@ def tokenize(
         )
     check_output(output, marker=HEADER, kind="vocabulary")
     options = read_options(delimiter, header, columns, format)
-    with stage("reading " + ("standard input" if graph == "-" else graph)) as remarks:
-        facts, sentences = open_graph(graph, options=options, data=data)
-        remarks += [*sentences, f"{facts.num_nodes:,} nodes, {facts.num_relations:,} relations"]
-    with settings_by_options():
-        table = tokenize_in_stages(facts, settings, seed)
-    save_in_a_stage(table, output)
-    for sentence in summary(table, output, perf_counter() - start):
+    with ExitStack() as stack:
+        partial = stack.enter_context(atomic_folder(output, marker=HEADER))
+        spill = stack.enter_context(TemporaryDirectory(dir=partial))
+        with stage("reading " + ("standard input" if graph == "-" else graph)) as remarks:
+            facts, sentences = open_graph(graph, options=options, data=data, spill=Path(spill))
+            remarks += [*sentences, f"{facts.num_nodes:,} nodes, {facts.num_relations:,} relations"]
+        rng = np.random.default_rng(seed)
+        with settings_by_options():
+            written = tokenize_into(partial, facts, settings, rng=rng, stage=stage)
+        with stage(f"saving {output}"):
+            stack.close()
+    for sentence in summary(written, output, perf_counter() - start):
         log(sentence)
 
 
@@ -206,21 +217,12 @@ def tokenize_in_stages(
     return table
 
 
-def save_in_a_stage(table: "TokenTable", output: Path) -> None:
-    from nodepiece.tokenizer.storage import save_tokens
-
-    with stage(f"saving {output}"):
-        save_tokens(table, output)
-
-
-def summary(table: "TokenTable", output: Path, seconds: float) -> list[str]:
-    from nodepiece.tokenizer.similarity import count_sharing
-
-    sharing = count_sharing(table)
+def summary(written: "TokenizedFolder", output: Path, seconds: float) -> list[str]:
+    vocabulary, sharing = written.vocabulary, written.num_sharing
     share = "no node has" if not sharing else f"{count(sharing, 'node')} have"
     return [
-        f"wrote {output}: {count(table.num_nodes, 'node')} as sequences of "
-        f"{len(table.vocabulary):,} pieces, in {seconds:.1f} s",
+        f"wrote {output}: {count(vocabulary.num_nodes, 'node')} as sequences of "
+        f"{len(vocabulary):,} pieces, in {seconds:.1f} s",
         f"{share} exactly the same pieces as another node",
         f"look at it with: nodepiece inspect {output}",
     ]

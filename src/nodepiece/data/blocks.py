@@ -73,7 +73,10 @@ def parse_columns(columns: Sequence[Column] | str) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive facts of a file by name, in its order; no name is null or empty."""
+    """Consecutive facts of a file by name, in its order; no name is null or empty.
+
+    Where the reading says so (`largest`), names are integers from 0 on instead of text.
+    """
 
     heads: pa.StringArray  # (num_facts,)
     relations: pa.StringArray  # (num_facts,)
@@ -92,3 +95,4 @@ class Reading:
     blocks: Iterator[Block]
     columns: Columns | None = None  # head, relation and tail by name or position; None: RDF
     is_plain: bool = False  # text in which quotes have no special meaning
+    largest: tuple[int, int] | None = None  # node and relation, of blocks of integers

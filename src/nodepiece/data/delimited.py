@@ -28,7 +28,8 @@ from nodepiece.data.malformed import (
 from nodepiece.data.quoting import is_quoted
 from nodepiece.errors import InputError
 
-BLOCK_BYTES = LINE_BYTES  # of text parsed at once
+BLOCK_BYTES = LINE_BYTES  # of text parsed at once, where lines may be long
+SMALL_BLOCK_BYTES = 1 << 20  # where they are not: Arrow has up to 32 blocks in memory
 SAMPLE_LINES = 100  # used to detect the delimiter
 SAMPLE_ROWS = 10_000  # used to detect a header
 
@@ -214,19 +215,43 @@ def parsed_batches(file: InputFile, layout: TextLayout) -> Iterator[pa.RecordBat
                     yield from open_csv(pa.BufferReader(text), layout, skip)
                 skip = 0
     else:
+        yield from csv_batches(file, layout)
+
+
+def csv_batches(file: InputFile, layout: TextLayout) -> Iterator[pa.RecordBatch]:
+    """Tables of a file in small blocks, as Arrow reads many ahead; large ones for very long lines.
+
+    If a line is longer than a small block, the rows after those that were read before follow from
+    large blocks.
+    """
+    num_rows = 0
+    try:
         with file.arrow_stream() as stream:
-            yield from open_csv(stream, layout, layout.header_line)
+            for batch in open_csv(stream, layout, layout.header_line, SMALL_BLOCK_BYTES):
+                yield batch
+                num_rows += len(batch)
+        return
+    except pa.ArrowInvalid as error:
+        if "straddles two block boundaries" not in str(error) or SMALL_BLOCK_BYTES >= BLOCK_BYTES:
+            raise
+    with file.arrow_stream() as stream:
+        for batch in open_csv(stream, layout, layout.header_line):
+            if num_rows < len(batch):
+                yield batch.slice(num_rows)
+            num_rows = max(0, num_rows - len(batch))
 
 
 def open_csv(
-    stream: pa.NativeFile, layout: TextLayout, skip_rows: int
+    stream: pa.NativeFile, layout: TextLayout, skip_rows: int, block_bytes: int | None = None
 ) -> pa_csv.CSVStreamingReader:
     names = [str(position) for position in range(layout.num_columns)]
     chosen = [names[position] for position in layout.positions]
     return pa_csv.open_csv(
         stream,
         read_options=pa_csv.ReadOptions(
-            block_size=BLOCK_BYTES, column_names=names, skip_rows=skip_rows
+            block_size=min(block_bytes or BLOCK_BYTES, BLOCK_BYTES),
+            column_names=names,
+            skip_rows=skip_rows,
         ),
         parse_options=pa_csv.ParseOptions(
             delimiter=layout.delimiter,

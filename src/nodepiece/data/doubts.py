@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 from nodepiece.data.blocks import Columns
 from nodepiece.data.columns import as_option
 from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.fact_blocks import fact_blocks
 from nodepiece.graph.names import Names
 
 FEW = 20  # relations: small graphs have all kinds of shapes
@@ -32,7 +33,8 @@ def relation_doubts(triples: IntArray, names: Names, columns: Columns | None) ->
     if columns is None or not isinstance(columns[0], int) or num_relations < FEW:
         return []
     is_tail = np.zeros(len(names.nodes), dtype=bool)
-    is_tail[triples[:, 2]] = True
+    for block in fact_blocks(triples):
+        is_tail[block[:, 2]] = True
     num_tails = int(is_tail.sum())
     if num_relations <= 2 * num_tails:
         return []

@@ -2,17 +2,24 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nodepiece.compiled import njit
 from nodepiece.data.blocks import Block
+from nodepiece.data.fact_store import FactStore, selected
+from nodepiece.data.id_table import IdTable
+from nodepiece.data.name_table import NameTable
 from nodepiece.graph.arrays import IntArray, LongArray
+from nodepiece.graph.fact_blocks import fact_blocks
+from nodepiece.graph.hashing import mix
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 
-STEP = 1 << 20  # facts processed at a time, to save memory
+FILTER_BITS = 1 << 24  # bytes of a table that shows which facts are stated once
 MAX_KEY = 2**63  # of int64
 
 
@@ -25,101 +32,116 @@ class EncodedFacts:
     num_literals: int
 
 
-def encode_facts(blocks: Iterable[Block]) -> EncodedFacts:
+def encode_facts(
+    blocks: Iterable[Block],
+    *,
+    largest: tuple[int, int] | None = None,
+    spill: Path | None = None,
+) -> EncodedFacts:
     """Facts by ids, which are given to names by first appearance: head, then tail, fact by fact.
 
-    Each block is encoded separately, then the names of all blocks together, so that the text of a
-    block can be freed after it is read. The ids do not depend on where blocks begin.
+    Each block is encoded as it is read; the ids do not depend on where blocks begin. `largest`: the
+    largest node and the largest relation of blocks of integers; None: names are text. `spill` is a
+    folder for facts and names of integers, which are then mapped and not held in memory.
     """
-    nodes: list[pa.Array] = []  # the names in each block's heads, in its tails, and so on
-    relations: list[pa.Array] = []
-    local_ids: list[list[IntArray]] = []  # per block: of heads, relations and tails
-    num_literals = 0
+    nodes, relations = (
+        NameTable() if largest is None else IdTable(largest[place]) for place in (0, 1)
+    )
+    facts, num_literals = FactStore(spill and spill / "facts"), 0
     for block in blocks:
-        columns = [c.dictionary_encode() for c in (block.heads, block.relations, block.tails)]
-        head, relation, tail = (column.dictionary.cast(pa.large_string()) for column in columns)
-        nodes += [head, tail]
-        relations.append(relation)
-        local_ids.append([column.indices.to_numpy() for column in columns])
+        head, tail = nodes.encode(block.heads, block.tails)
+        (relation,) = relations.encode(block.relations)
+        facts.append(np.stack([head, relation, tail], axis=1))
         num_literals += block.num_literals
-    triples = np.empty((sum(len(ids[0]) for ids in local_ids), 3), dtype=np.int32)
-    relation_names = unify(relations, [ids[1:2] for ids in local_ids], triples, columns=[1])
-    node_names = unify(nodes, [ids[0::2] for ids in local_ids], triples, columns=[0, 2])
-    return EncodedFacts(triples, Names(node_names, relation_names), num_literals)
+    pa.default_memory_pool().release_unused()  # of the blocks
+    names = Names(names_of(nodes, spill), names_of(relations, None))
+    return EncodedFacts(facts.finish(), names, num_literals)
 
 
-def unify(
-    dictionaries: list[pa.Array],
-    local_ids: list[list[IntArray]],
-    triples: IntArray,
-    *,
-    columns: list[int],
-) -> pa.LargeStringArray:
-    """Write the final ids to `columns` of `triples`; returns the names.
-
-    local_ids: for each block and column, positions in the dictionary of that block and column.
-    """
-    encoded = pa.chunked_array(dictionaries, pa.large_string()).dictionary_encode()
-    if not encoded.num_chunks:
-        return pa.array([], pa.large_string())
-    mappings = iter([chunk.indices.to_numpy() for chunk in encoded.chunks])
-    start = 0
-    for block in local_ids:
-        end = start + len(block[0])
-        for column, ids in zip(columns, block, strict=True):
-            triples[start:end, column] = next(mappings)[ids]
-        start = end
-    distinct = encoded.chunk(0).dictionary
-    order = first_appearances(triples, columns, len(distinct))
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    for start in range(0, len(triples), STEP):
-        for column in columns:
-            part = triples[start : start + STEP, column]
-            part[:] = rank[part]
-    return without_null_bitmap(distinct.take(pa.array(order)))
+def names_of(table: NameTable | IdTable, spill: Path | None) -> pa.LargeStringArray:
+    if isinstance(table, NameTable):
+        return table.names()
+    return table.names(spill and spill / "nodes")
 
 
-def without_null_bitmap(column: pa.LargeStringArray) -> pa.LargeStringArray:
-    _, offsets, text = column.buffers()
-    return pa.LargeStringArray.from_buffers(len(column), offsets, text)
-
-
-def first_appearances(triples: IntArray, columns: list[int], num_ids: int) -> LongArray:
-    """The ids in the order in which they appear, reading `columns` fact by fact: (num_ids,)."""
-    first = np.empty(num_ids, dtype=np.int64)
-    for start in reversed(range(0, len(triples), STEP)):
-        ids = triples[start : start + STEP, columns].ravel()
-        position = start * len(columns) + np.arange(len(ids))
-        first[ids[::-1]] = position[::-1]  # in reverse: the first appearance is written last
-    return np.argsort(first)
-
-
-def drop_duplicates(triples: IntArray, num_nodes: int, num_relations: int) -> IntArray:
+def drop_duplicates(
+    triples: IntArray, num_nodes: int, num_relations: int, *, spill: Path | None = None
+) -> IntArray:
     """Every fact once, at its first position.
 
     One sort finds the facts that occur more than once; there are usually few, or none, and only
-    their positions are sorted.
+    these are looked for. With `spill`, a folder, the facts that are left are mapped from a file.
     """
-    keys = fact_keys(triples, num_nodes, num_relations)
-    ordered = np.sort(keys)
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if num_nodes * num_relations * num_nodes > MAX_KEY:
+        return drop_duplicates_of_large_ids(triples, num_nodes, num_relations)
+    keys = np.empty(len(triples), np.int64)
+    start = 0
+    for block in fact_blocks(triples):
+        keys[start : start + len(block)] = fact_keys(block, num_nodes, num_relations)
+        start += len(block)
+    keys.sort()
+    repeated = _repeated(keys)
+    del keys
     if not len(repeated):
         return triples
-    places = positions_of(keys, repeated)
-    places = places[np.argsort(keys[places], kind="stable")]
-    again = places[1:][keys[places[1:]] == keys[places[:-1]]]
-    return np.delete(triples, again, axis=0)
+    is_seen, bits = np.zeros(len(repeated), np.bool_), np.zeros(FILTER_BITS, np.bool_)
+    _fill(bits, repeated)
+
+    def stated_before(block: IntArray) -> IntArray:
+        keys = fact_keys(block, num_nodes, num_relations)
+        return _stated_before(keys, repeated, bits, is_seen)
+
+    return selected(triples, stated_before, spill and spill / "distinct")
 
 
-def positions_of(keys: LongArray, wanted: LongArray) -> LongArray:
-    """The positions in `keys` of the `wanted` keys, which are sorted; ascending."""
-    found = []
-    for start in range(0, len(keys), STEP):
-        part = keys[start : start + STEP]
-        nearest = np.searchsorted(wanted, part).clip(max=len(wanted) - 1)
-        found.append(start + np.flatnonzero(wanted[nearest] == part))
-    return np.concatenate(found)
+@njit(cache=True)
+def _repeated(keys):  # type: ignore[no-untyped-def]
+    """The distinct values that occur more than once among sorted keys."""
+    number = 0
+    for i in range(1, len(keys)):
+        number += keys[i] == keys[i - 1] and (i == 1 or keys[i - 1] != keys[i - 2])
+    repeated = np.empty(number, np.int64)
+    number = 0
+    for i in range(1, len(keys)):
+        if keys[i] == keys[i - 1] and (i == 1 or keys[i - 1] != keys[i - 2]):
+            repeated[number] = keys[i]
+            number += 1
+    return repeated
+
+
+@njit(cache=True, inline="always")
+def _bit(key):  # type: ignore[no-untyped-def]
+    return np.int64(mix(np.uint64(0), key, 0) % np.uint64(FILTER_BITS))
+
+
+@njit(cache=True)
+def _fill(bits, repeated):  # type: ignore[no-untyped-def]
+    for key in repeated:
+        bits[_bit(key)] = True
+
+
+@njit(cache=True)
+def _stated_before(keys, repeated, bits, is_seen):  # type: ignore[no-untyped-def]
+    """Positions of repeated keys that were seen before; bits exclude most others at once."""
+    found, number = np.empty(len(keys), np.int64), 0
+    for i in range(len(keys)):
+        if not bits[_bit(keys[i])]:
+            continue
+        place = np.searchsorted(repeated, keys[i])
+        if place < len(repeated) and repeated[place] == keys[i]:
+            if is_seen[place]:
+                found[number] = i
+                number += 1
+            is_seen[place] = True
+    return found[:number]
+
+
+def drop_duplicates_of_large_ids(triples: IntArray, num_nodes: int, num_relations: int) -> IntArray:
+    """Every fact once, where head, relation and tail together do not fit into 64 bits."""
+    keys = fact_keys(triples, num_nodes, num_relations)
+    order = np.argsort(keys, kind="stable")
+    is_again = keys[order[1:]] == keys[order[:-1]]
+    return np.delete(triples, order[1:][is_again], axis=0) if is_again.any() else triples
 
 
 def fact_keys(triples: IntArray, num_nodes: int, num_relations: int) -> LongArray:

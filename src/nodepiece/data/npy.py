@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from nodepiece.data.blocks import Block, Reading, ReadOptions
 from nodepiece.data.column_names import Positions
 from nodepiece.data.columns import choose_columns
+from nodepiece.data.id_table import is_dense
 from nodepiece.data.input_file import InputFile
 from nodepiece.errors import InputError
+from nodepiece.graph.fact_blocks import fact_blocks
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 ENDING = ".npy"
@@ -31,11 +33,27 @@ def read_npy(file: InputFile, options: ReadOptions) -> Reading:
     """An array of integers; their decimal digits become names."""
     with opened_array(file) as array:
         names = [str(position) for position in range(array.shape[1])]
-    at = choose_columns(names, options.chosen, file.label)
-    return Reading("NumPy array", npy_blocks(file, at), at)
+        at = choose_columns(names, options.chosen, file.label)
+        largest = largest_ids(array, at)
+    blocks = npy_blocks(file, at, as_text=largest is None)
+    return Reading("NumPy array", blocks, at, largest=largest)
 
 
-def npy_blocks(file: InputFile, positions: Positions) -> Iterator[Block]:
+def largest_ids(array: NDArray[Any], positions: Positions) -> tuple[int, int] | None:
+    """The largest node and relation of an array of dense ids; None: they are read as text."""
+    found = [
+        [(int(block[:, at].min()), int(block[:, at].max())) for at in positions]
+        for block in fact_blocks(array)
+    ]
+    low, high = np.array(found, dtype=object).transpose(2, 1, 0)
+    smallest, largest = min(low[0].min(), low[2].min()), max(high[0].max(), high[2].max())
+    relations = (low[1].min(), high[1].max())
+    if is_dense(smallest, largest, len(array)) and is_dense(*relations, len(array)):
+        return largest, relations[1]
+    return None
+
+
+def npy_blocks(file: InputFile, positions: Positions, *, as_text: bool) -> Iterator[Block]:
     with opened_array(file) as array:
         for start in range(0, len(array), BATCH_ROWS):
             rows = array[start : start + BATCH_ROWS]
@@ -43,7 +61,8 @@ def npy_blocks(file: InputFile, positions: Positions) -> Iterator[Block]:
             columns = [np.ascontiguousarray(rows[:, position], native) for position in positions]
             if min(int(column.min()) for column in columns) < 0:
                 raise InputError(f"{file.label} has ids below 0; ids count from 0")
-            yield Block(*(pa.array(column).cast(pa.string()) for column in columns))
+            ids = [pa.array(column) for column in columns]
+            yield Block(*(column.cast(pa.string()) if as_text else column for column in ids))
 
 
 @contextmanager
@@ -90,5 +109,8 @@ def read_mapped_graph(path: str | Path) -> KnowledgeGraph:
             f"{path} holds {facts.dtype} in shape {facts.shape}; to be mapped, facts are int32 in "
             "shape (num_facts, 3): head, relation, tail"
         )
-    head, relation, tail = (int(largest) for largest in facts.max(axis=0))
+    largest = np.zeros(3, np.int64)
+    for block in fact_blocks(facts):
+        largest = np.maximum(largest, [int(column.max()) for column in block.T])
+    head, relation, tail = largest.tolist()
     return KnowledgeGraph(facts, max(head, tail) + 1, relation + 1)

@@ -133,9 +133,12 @@ def open_negatives(
 
 
 def open_graph(
-    source: str, *, options: ReadOptions, data: Path | None
+    source: str, *, options: ReadOptions, data: Path | None, spill: Path | None = None
 ) -> tuple[KnowledgeGraph, list[str]]:
-    """The training graph of a source, and sentences on how it was read."""
+    """The training graph of a source, and sentences on how it was read.
+
+    `spill` is a folder for facts of a file, which are then mapped and not held in memory.
+    """
     is_given_by_path = is_path(source, data)
     if is_given_by_path and is_ogb_folder(Path(source)):
         refuse_options(source, options)
@@ -145,7 +148,7 @@ def open_graph(
         graph = read_mapped_graph(source)
         return graph, [f"{graph.num_triples:,} facts by ids, mapped"]
     if source == STANDARD_INPUT or is_given_by_path:
-        graph, report = read_graph_with_report(source, options=options)
+        graph, report = read_graph_with_report(source, options=options, spill=spill)
         first, *others = report.sentences()
         return graph, [first.removeprefix(f"{report.source}: "), *others]
     check_known(source)

@@ -86,16 +86,19 @@ def read_graph(
 
 
 def read_graph_with_report(
-    source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING
+    source: str | Path, *, options: ReadOptions = DETECT_EVERYTHING, spill: Path | None = None
 ) -> tuple[KnowledgeGraph, ReadReport]:
-    """The graph that `read_graph` returns, and how the source was read: columns, facts left out."""
+    """The graph that `read_graph` returns, and how the source was read: columns, facts left out.
+
+    `spill` is a folder for the facts, which are then mapped and not held in memory.
+    """
     if is_folder(source):
         source = split_files(Path(source))["train"]
     with open_source(source) as file:
         reading = FORMATS[options.format or format_of(file, source)].read(file, options)
-        facts = encode_facts(reading.blocks)
+        facts = encode_facts(reading.blocks, largest=reading.largest, spill=spill)
     num_nodes, num_relations = len(facts.names.nodes), len(facts.names.relations)
-    triples = drop_duplicates(facts.triples, num_nodes, num_relations)
+    triples = drop_duplicates(facts.triples, num_nodes, num_relations, spill=spill)
     report = ReadReport(
         source=file.label,
         format=reading.format,

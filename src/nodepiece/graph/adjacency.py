@@ -8,41 +8,24 @@ import numpy as np
 from nodepiece.compiled import njit, prange
 from nodepiece.graph.arrays import IntArray, LongArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.neighbours import Neighbours, edge_offsets, place_edges
 
 
 @dataclass(frozen=True, eq=False)
-class Adjacency:
-    """Outgoing edges by node, inverses included: fact (h, r, t) is h -r-> t and t -r+R-> h.
+class Adjacency(Neighbours):
+    """Outgoing edges by node, inverses included: fact (h, r, t) is h -r-> t and t -r+R-> h."""
 
-    The edges of node v are the slice offsets[v]:offsets[v + 1], in the order of the facts.
-    Parallel edges and self-loops are kept: a self-loop is two edges of its node.
-    """
-
-    offsets: LongArray  # (num_nodes + 1,)
-    neighbours: IntArray  # (num_edges,) the other node of each edge
     relations: IntArray  # (num_edges,) in [0, num_relations)
     num_relations: int  # direct and inverse
 
     def __post_init__(self) -> None:
-        for field in ("offsets", "neighbours", "relations"):
-            object.__setattr__(self, field, read_only(getattr(self, field)))
-
-    @property
-    def num_nodes(self) -> int:
-        return len(self.offsets) - 1
+        super().__post_init__()
+        object.__setattr__(self, "relations", read_only(self.relations))
 
     @cached_property
     def degrees(self) -> LongArray:
         """(num_nodes,) edges of every node: its facts as head plus its facts as tail."""
         return read_only(np.diff(self.offsets))
-
-    def chunks(self, nodes: IntArray) -> LongArray:
-        """Cut `nodes` into consecutive runs of about equal numbers of edges, for the kernels.
-
-        Returns (num_chunks + 1,) positions in `nodes`. There are many small runs, so that threads
-        with equal numbers of runs finish together even where one node is a large hub.
-        """
-        return balanced_chunks(self.degrees[nodes])
 
 
 def balanced_chunks(work: LongArray, num_chunks: int = 256) -> LongArray:
@@ -56,34 +39,27 @@ def balanced_chunks(work: LongArray, num_chunks: int = 256) -> LongArray:
 
 def build_adjacency(graph: KnowledgeGraph) -> Adjacency:
     """Build the adjacency by a counting sort of all edges: two passes over the facts."""
-    offsets = _count_edges(graph.triples, graph.num_nodes)
-    neighbours, relations = _place_edges(graph.triples, offsets, graph.num_relations)
+    offsets = edge_offsets(graph)
+    neighbours = np.empty(2 * graph.num_triples, np.int32)
+    relations = np.empty(2 * graph.num_triples, np.int32)
+    place_edges(graph, offsets, _place_both, neighbours, relations, graph.num_relations)
     return Adjacency(offsets, neighbours, relations, 2 * graph.num_relations)
 
 
-@njit(cache=True)
-def _count_edges(triples, num_nodes):  # type: ignore[no-untyped-def]
-    offsets = np.zeros(num_nodes + 1, np.int64)
-    for i in range(len(triples)):
-        offsets[triples[i, 0] + 1] += 1
-        offsets[triples[i, 2] + 1] += 1
-    return np.cumsum(offsets)
-
-
-@njit(cache=True)
-def _place_edges(triples, offsets, num_direct):  # type: ignore[no-untyped-def]
-    free = offsets[:-1].copy()  # where the next edge of each node goes
-    neighbours = np.empty(2 * len(triples), np.int32)
-    relations = np.empty(2 * len(triples), np.int32)
-    for i in range(len(triples)):
-        head, relation, tail = triples[i]
-        neighbours[free[head]] = tail
-        relations[free[head]] = relation
-        free[head] += 1
-        neighbours[free[tail]] = head
-        relations[free[tail]] = relation + num_direct
-        free[tail] += 1
-    return neighbours, relations
+@njit(parallel=True, cache=True)
+def _place_both(triples, parts, free, neighbours, relations, num_direct):  # type: ignore[no-untyped-def]
+    for part in prange(len(parts) - 1):
+        first, end = parts[part], parts[part + 1]
+        for i in range(len(triples)):
+            head, relation, tail = triples[i, 0], triples[i, 1], triples[i, 2]
+            if first <= head < end:
+                neighbours[free[head + 1]] = tail
+                relations[free[head + 1]] = relation
+                free[head + 1] += 1
+            if first <= tail < end:
+                neighbours[free[tail + 1]] = head
+                relations[free[tail + 1]] = relation + num_direct
+                free[tail + 1] += 1
 
 
 @njit(cache=True)
@@ -143,7 +119,7 @@ def _distinct_values(offsets, relations, chunks, num_relations, set_offsets):  #
 
 def distinct_relations(adjacency: Adjacency) -> tuple[LongArray, IntArray]:
     """The set of outgoing relations of every node, ascending, as offsets and values."""
-    chunks = adjacency.chunks(np.arange(adjacency.num_nodes, dtype=np.int32))
+    chunks = adjacency.chunks()
     edges = (adjacency.offsets, adjacency.relations, chunks, adjacency.num_relations)
     set_offsets = np.cumsum(_distinct_counts(*edges))
     return set_offsets, _distinct_values(*edges, set_offsets)

@@ -8,6 +8,7 @@ import numpy as np
 
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray, read_only
+from nodepiece.graph.fact_blocks import fact_blocks
 from nodepiece.graph.names import Names
 from nodepiece.graph.short_text import plural, short
 
@@ -31,8 +32,12 @@ class KnowledgeGraph:
             raise InputError(f"triples must be whole numbers, got {self.triples.dtype}")
         if len(self.triples):
             limits = (self.num_nodes, self.num_relations, self.num_nodes)
-            largest = [int(column.max()) for column in self.triples.T]  # faster than axis=0
-            if self.triples.min() < 0 or any(map(ge, largest, limits)):
+            ranges = [
+                (int(block.min()), [int(column.max()) for column in block.T])  # faster than axis=0
+                for block in fact_blocks(self.triples)
+            ]
+            largest = [max(column) for column in zip(*(high for _, high in ranges), strict=True)]
+            if min(low for low, _ in ranges) < 0 or any(map(ge, largest, limits)):
                 self._refuse_outside(limits)
         if self.names is not None:
             sizes = (len(self.names.nodes), len(self.names.relations))

@@ -16,6 +16,7 @@ from nodepiece.graph.short_text import few, plural
 from nodepiece.graph.suggestions import near_names
 
 INVERSE_PREFIX = "inverse of "
+BLOCK_NAMES = 1 << 20  # hashed at a time
 FEW = 16  # up to this many names, a search one by one is faster than an index of all
 
 
@@ -78,8 +79,9 @@ class Names:
         digest = hashlib.sha256()
         for column in (self.nodes, self.relations):
             digest.update(f"{len(column)}:".encode())
-            lengths = pc.binary_length(column).cast(pa.int32())
-            digest.update(lengths.to_numpy(zero_copy_only=False).tobytes())
+            for start in range(0, len(column), BLOCK_NAMES):
+                lengths = pc.binary_length(column.slice(start, BLOCK_NAMES)).cast(pa.int32())
+                digest.update(lengths.to_numpy(zero_copy_only=False).tobytes())
             digest.update(_text(column))
         return digest.hexdigest()
 

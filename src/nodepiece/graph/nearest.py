@@ -1,22 +1,27 @@
 """The k sources nearest to every node, exactly, without a table of all nodes by all sources."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from nodepiece.compiled import njit, prange
 from nodepiece.errors import InputError
-from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.hashing import mix
+from nodepiece.graph.neighbours import Neighbours
 
 UNREACHED = -1  # in place of a source and its distance where there is none
 MAX_DISTANCE = np.iinfo(np.int16).max
+
+BLOCK_NODES = 1 << 22  # searched at a time, so that lists of open nodes stay short
 
 Distances = NDArray[np.int16]  # hops
 
 
 def nearest_sources(
-    adjacency: Adjacency, sources: IntArray, k: int, *, salt: np.uint64 | None
+    adjacency: Neighbours, sources: IntArray, k: int, *, salt: np.uint64 | None
 ) -> tuple[IntArray, Distances]:
     """The k sources nearest to every node, nearest first, equidistant ones by position.
 
@@ -38,55 +43,103 @@ def nearest_sources(
     num_nodes = adjacency.num_nodes
     nearest = np.full((num_nodes, k), UNREACHED, np.int32)
     distance = np.full((num_nodes, k), UNREACHED, np.int16)
+    _search(adjacency, sources, salt, nearest, distance)
+    return nearest, distance
+
+
+@dataclass(frozen=True, eq=False)
+class NearestSources:
+    """The result of `nearest_sources` in as few bytes as it fits; see `find_nearest`."""
+
+    sources: NDArray[np.integer]  # (num_nodes, k) positions; uint16 below 2^16 sources, or int32
+    distances: NDArray[np.integer]  # (num_nodes, k) hops; uint8 up to 255 hops, or int16
+    num_found: NDArray[np.integer]  # (num_nodes,) slots in use; the others hold anything
+
+
+def find_nearest(
+    adjacency: Neighbours, sources: IntArray, k: int, *, salt: np.uint64 | None
+) -> NearestSources:
+    """The sources and distances of `nearest_sources`, in three bytes a slot for most graphs."""
+    kind = np.uint16 if len(sources) <= np.iinfo(np.uint16).max else np.int32
+    shape = (adjacency.num_nodes, k)
+    return _search(adjacency, sources, salt, np.empty(shape, kind), np.empty(shape, np.uint8))
+
+
+def _search(
+    adjacency: Neighbours,
+    sources: IntArray,
+    salt: np.uint64 | None,
+    nearest: NDArray[np.integer],
+    distance: NDArray[np.integer],
+) -> NearestSources:
+    """Fill `nearest` and `distance`, (num_nodes, k) each, as far as there are sources."""
+    num_nodes, k = nearest.shape
     # Slots that a node filled in the last hop: [first, end). Small, as it is read at random.
     new_slots = np.zeros((num_nodes, 2), np.uint8 if k < 256 else np.int32)
     if k:
         nearest[sources, 0] = np.arange(len(sources))
         distance[sources, 0] = 0
         new_slots[sources, 1] = 1
+    end_after = np.empty(num_nodes, new_slots.dtype)  # end of the slots in use after this hop
     hop = 0
-    while (open_nodes := _open_nodes(adjacency, new_slots, k)).size:
+    while has_new := _count_updated(new_slots):
         hop += 1
-        next_new_slots = new_slots.copy()
-        next_new_slots[:, 0] = new_slots[:, 1]
-        _take_hop(
-            adjacency.offsets,
-            adjacency.neighbours,
-            open_nodes,
-            adjacency.chunks(open_nodes),
-            new_slots,
-            next_new_slots,
-            nearest,
-            distance,
-            hop,
-            len(sources),
-            salt is not None,
-            np.uint64(0) if salt is None else salt,
-        )
-        new_slots = next_new_slots
-        if hop > MAX_DISTANCE and (new_slots[:, 0] < new_slots[:, 1]).any():
+        if hop > np.iinfo(distance.dtype).max and distance.dtype == np.uint8:
+            distance = distance.astype(np.int16)
+        end_after[:] = new_slots[:, 1]
+        for nodes in _open_nodes(adjacency, new_slots, k, is_dense=16 * has_new >= num_nodes):
+            _take_hop(
+                adjacency.offsets,
+                adjacency.neighbours,
+                nodes,
+                adjacency.chunks(nodes),
+                new_slots,
+                end_after,
+                nearest,
+                distance,
+                hop,
+                len(sources),
+                salt is not None,
+                np.uint64(0) if salt is None else salt,
+            )
+        new_slots[:, 0] = new_slots[:, 1]
+        new_slots[:, 1] = end_after
+        if hop > MAX_DISTANCE and _count_updated(new_slots):
             raise InputError(
                 f"some nodes are more than {MAX_DISTANCE:,} hops away from their nearest anchors; "
                 "choose more anchors"
             )
-    return nearest, distance
+    return NearestSources(nearest, distance, end_after if hop else new_slots[:, 1].copy())
 
 
-def _open_nodes(adjacency: Adjacency, new_slots: NDArray[np.integer], k: int) -> IntArray:
-    """Nodes with free slots that may have a neighbour with new sources."""
-    has_new_slots = new_slots[:, 0] < new_slots[:, 1]
-    has_room = new_slots[:, 1] < k
-    updated = np.flatnonzero(has_new_slots)
-    if len(updated) * 16 < len(new_slots):  # few changed: visit only their neighbours
+def _count_updated(new_slots: NDArray[np.integer]) -> int:
+    """The number of nodes that took sources in the last hop."""
+    return int(np.count_nonzero(new_slots[:, 0] < new_slots[:, 1]))
+
+
+def _open_nodes(
+    adjacency: Neighbours, new_slots: NDArray[np.integer], k: int, *, is_dense: bool
+) -> Iterator[IntArray]:
+    """Nodes with free slots that may have a neighbour with new sources, in blocks."""
+    touched = np.empty(0, np.bool_)
+    if not is_dense:  # few changed: visit only their neighbours
         touched = np.zeros(len(new_slots), np.bool_)
-        _mark_neighbours(adjacency.offsets, adjacency.neighbours, updated, touched)
-        has_room &= touched
-    return np.flatnonzero(has_room).astype(np.int32) if len(updated) else np.empty(0, np.int32)
+        _mark_neighbours(adjacency.offsets, adjacency.neighbours, new_slots, touched)
+    for start in range(0, len(new_slots), BLOCK_NODES):
+        is_open = new_slots[start : start + BLOCK_NODES, 1] < k
+        if not is_dense:
+            is_open &= touched[start : start + BLOCK_NODES]
+        nodes = np.flatnonzero(is_open)
+        if len(nodes):
+            nodes += start
+            yield nodes.astype(np.int32)
 
 
 @njit(cache=True)
-def _mark_neighbours(offsets, neighbours, nodes, touched):  # type: ignore[no-untyped-def]
-    for node in nodes:
+def _mark_neighbours(offsets, neighbours, new_slots, touched):  # type: ignore[no-untyped-def]
+    for node in range(len(new_slots)):
+        if new_slots[node, 0] == new_slots[node, 1]:
+            continue
         for edge in range(offsets[node], offsets[node + 1]):
             touched[neighbours[edge]] = True
 
@@ -98,7 +151,7 @@ def _take_hop(  # type: ignore[no-untyped-def]
     open_nodes,
     chunks,
     new_slots,
-    next_new_slots,
+    end_after,
     nearest,
     distance,
     hop,
@@ -132,7 +185,7 @@ def _take_hop(  # type: ignore[no-untyped-def]
             for slot in range(found):
                 nearest[node, num_held + slot] = best[slot]
                 distance[node, num_held + slot] = hop
-            next_new_slots[node, 1] = num_held + found
+            end_after[node] = num_held + found
 
 
 @njit(cache=True, inline="always")
@@ -152,7 +205,7 @@ def insert_by_key(best, best_key, found, room, source, key):  # type: ignore[no-
     return found
 
 
-def distances_to_chosen(adjacency: Adjacency, sources: IntArray, chosen: IntArray) -> Distances:
+def distances_to_chosen(adjacency: Neighbours, sources: IntArray, chosen: IntArray) -> Distances:
     """The distance from every node to each of its own chosen sources, UNREACHED without a path.
 
     chosen: (num_nodes, k) positions in `sources`, each row ascending. Breadth-first search from
@@ -162,7 +215,7 @@ def distances_to_chosen(adjacency: Adjacency, sources: IntArray, chosen: IntArra
     num_nodes, k = chosen.shape
     distance = np.full((num_nodes, k), UNREACHED, np.int16)
     cursor = np.zeros(num_nodes, np.int32)  # first slot of every node in the present batch
-    chunks = adjacency.chunks(np.arange(num_nodes, dtype=np.int32))
+    chunks = adjacency.chunks()
     for start in range(0, len(sources), 64):
         batch = sources[start : start + 64]
         bits = np.uint64(1) << np.arange(len(batch), dtype=np.uint64)

@@ -3,12 +3,12 @@
 import numpy as np
 
 from nodepiece.compiled import njit, prange
-from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import FloatArray
+from nodepiece.graph.neighbours import Neighbours
 
 
 def pagerank(
-    adjacency: Adjacency,
+    adjacency: Neighbours,
     *,
     damping: float = 0.85,
     tolerance: float = 1e-8,
@@ -29,32 +29,45 @@ def pagerank(
     num_nodes = adjacency.num_nodes
     if num_nodes == 0:
         return np.empty(0)
-    degrees = adjacency.degrees.astype(np.float64)
-    chunks = adjacency.chunks(np.arange(num_nodes, dtype=np.int32))
-    share_of = damping / np.maximum(degrees, 1)
-    rank = 1 + degrees * (damping / (1 - damping) * num_nodes / max(1, degrees.sum()))
+    offsets, neighbours, chunks = adjacency.offsets, adjacency.neighbours, adjacency.chunks()
+    rank = adjacency.degrees.astype(np.float64)
+    rank *= damping / (1 - damping) * num_nodes / max(1, len(neighbours))
+    rank += 1
     previous, weight = rank, 1.0  # the first step is a plain one
+    share = np.empty(num_nodes)  # of its rank that a node gives to each of its neighbours
+    spare = np.empty(num_nodes)
     for _ in range(max_iterations):
-        received = _receive(adjacency.offsets, adjacency.neighbours, chunks, rank * share_of)
+        _divide(offsets, chunks, rank, damping, share)
+        received = spare
+        _receive(offsets, neighbours, chunks, share, received)
         received += 1
         # Not the change of rank: with acceleration it can be zero by accident before convergence.
-        if np.abs(received - rank).sum() < tolerance * rank.sum():
+        change = np.abs(np.subtract(received, rank, out=share), out=share).sum()
+        if change < tolerance * rank.sum():
             break
         received -= previous
         received *= weight
         received += previous
+        spare = np.empty(num_nodes) if previous is rank else previous
         previous, rank = rank, received
         weight = 1 / (1 - damping**2 * weight / (2 if weight == 1.0 else 4))
-    return rank / rank.sum()
+    rank /= rank.sum()
+    return rank
 
 
 @njit(parallel=True, cache=True)
-def _receive(offsets, neighbours, chunks, share):  # type: ignore[no-untyped-def]
-    received = np.empty(len(share))
+def _divide(offsets, chunks, rank, damping, share):  # type: ignore[no-untyped-def]
+    for chunk in prange(len(chunks) - 1):
+        for node in range(chunks[chunk], chunks[chunk + 1]):
+            degree = np.float64(max(offsets[node + 1] - offsets[node], 1))
+            share[node] = rank[node] * (damping / degree)
+
+
+@njit(parallel=True, cache=True)
+def _receive(offsets, neighbours, chunks, share, received):  # type: ignore[no-untyped-def]
     for chunk in prange(len(chunks) - 1):
         for node in range(chunks[chunk], chunks[chunk + 1]):
             total = 0.0
             for edge in range(offsets[node], offsets[node + 1]):
                 total += share[neighbours[edge]]
             received[node] = total
-    return received

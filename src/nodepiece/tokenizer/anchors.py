@@ -1,17 +1,20 @@
 """Anchor selection (section 3.1 and its appendix)."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nodepiece.graph.adjacency import Adjacency, components
+from nodepiece.graph.adjacency import components
 from nodepiece.graph.arrays import IntArray
+from nodepiece.graph.neighbours import Neighbours
 from nodepiece.graph.pagerank import pagerank
 from nodepiece.tokenizer.settings import ANCHOR_STRATEGIES
 
 
 def select_anchors(
-    adjacency: Adjacency, num_anchors: int, mix: Mapping[str, float], *, rng: np.random.Generator
+    adjacency: Neighbours, num_anchors: int, mix: Mapping[str, float], *, rng: np.random.Generator
 ) -> IntArray:
     """Exactly `num_anchors` distinct nodes: the top by degree, then PageRank, then at random.
 
@@ -22,7 +25,7 @@ def select_anchors(
     selected = []
     for strategy, count in split_count(num_anchors, mix).items():
         if count:
-            order = STRATEGIES[strategy](adjacency, rng)
+            order = STRATEGIES[strategy](adjacency, num_anchors, rng)  # enough, if some are taken
             chosen = order[~is_taken[order]][:count]
             is_taken[chosen] = True
             selected.append(chosen)
@@ -40,25 +43,41 @@ def split_count(count: int, mix: Mapping[str, float]) -> dict[str, int]:
     return counts
 
 
-def by_degree(adjacency: Adjacency, rng: np.random.Generator) -> IntArray:
-    return np.argsort(-adjacency.degrees, kind="stable").astype(np.int32)
+def by_degree(adjacency: Neighbours, num: int, rng: np.random.Generator) -> IntArray:
+    return largest(adjacency.degrees, num)
 
 
-def by_pagerank(adjacency: Adjacency, rng: np.random.Generator) -> IntArray:
+def by_pagerank(adjacency: Neighbours, num: int, rng: np.random.Generator) -> IntArray:
     # Equal nodes add up equal shares in different orders: their ranks differ in the last bits of
     # float64, which float32 drops; it still separates all that the power iteration does.
-    rank = pagerank(adjacency).astype(np.float32)
-    return np.argsort(-rank, kind="stable").astype(np.int32)
+    return largest(pagerank(adjacency).astype(np.float32), num)
 
 
-def at_random(adjacency: Adjacency, rng: np.random.Generator) -> IntArray:
-    return rng.permutation(adjacency.num_nodes).astype(np.int32)
+def at_random(adjacency: Neighbours, num: int, rng: np.random.Generator) -> IntArray:
+    order = np.arange(adjacency.num_nodes, dtype=np.int32)
+    rng.shuffle(order)  # as rng.permutation, in half of its memory
+    return order[:num].copy()
+
+
+def largest(values: NDArray[Any], num: int) -> IntArray:
+    """The positions of the `num` largest values, largest first, equal ones by position.
+
+    The beginning of a stable sort of all values, which would take several times their memory.
+    """
+    if num < len(values):
+        place = len(values) - num
+        least = np.partition(values, place)[place]
+        above, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
+        chosen = np.concatenate([above, equal[: num - len(above)]])
+    else:
+        chosen = np.arange(len(values))
+    return chosen[np.argsort(-values[chosen], kind="stable")].astype(np.int32)
 
 
 STRATEGIES = {"degree": by_degree, "pagerank": by_pagerank, "random": at_random}
 
 
-def anchors_of_unreached_components(adjacency: Adjacency, anchors: IntArray) -> IntArray:
+def anchors_of_unreached_components(adjacency: Neighbours, anchors: IntArray) -> IntArray:
     """The node of highest degree of every component that has no anchor."""
     component = components(adjacency.offsets, adjacency.neighbours)
     has_anchor = np.zeros(component.max(initial=-1) + 1, np.bool_)

@@ -7,9 +7,10 @@ import numpy as np
 
 from nodepiece.compiled import njit, prange
 from nodepiece.errors import InputError
-from nodepiece.graph.adjacency import Adjacency, balanced_chunks, distinct_relations
+from nodepiece.graph.adjacency import Adjacency, distinct_relations
 from nodepiece.graph.arrays import IntArray, LongArray, read_only
 from nodepiece.graph.hashing import draw_salt, mix
+from nodepiece.graph.neighbours import cuts_of_offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +54,19 @@ class RelationSets:
         return self.sample_by(draw_salt(rng), m, padding, ascending=ascending)
 
     def sample_by(
-        self, salt: np.uint64, m: int, padding: int, *, ascending: bool = True
+        self,
+        salt: np.uint64,
+        m: int,
+        padding: int,
+        *,
+        ascending: bool = True,
+        first_node: int = 0,  # the id of the first node, where the sets are those of a block
     ) -> IntArray:
         """The sample for a given salt, so that it can be repeated."""
-        chunks = balanced_chunks(np.diff(self.offsets))
-        return _sample(self.offsets, self.values, chunks, m, padding, salt, ascending)
+        chunks = cuts_of_offsets(self.offsets)
+        sample = np.full((len(self.offsets) - 1, m), padding, np.int32)
+        _sample(self.offsets, self.values, chunks, first_node, salt, ascending, sample)
+        return sample
 
 
 def relation_sets(adjacency: Adjacency) -> RelationSets:
@@ -65,13 +74,11 @@ def relation_sets(adjacency: Adjacency) -> RelationSets:
 
 
 @njit(parallel=True, cache=True)
-def _sample(offsets, values, chunks, m, padding, salt, ascending):  # type: ignore[no-untyped-def]
-    sample = np.full((len(offsets) - 1, m), padding, np.int32)
+def _sample(offsets, values, chunks, first_node, salt, ascending, sample):  # type: ignore[no-untyped-def]
     for chunk in prange(len(chunks) - 1):
-        for node in range(chunks[chunk], chunks[chunk + 1]):
-            candidates = values[offsets[node] : offsets[node + 1]]
-            sample_row(candidates, node, salt, ascending, sample[node])
-    return sample
+        for row in range(chunks[chunk], chunks[chunk + 1]):
+            candidates = values[offsets[row] : offsets[row + 1]]
+            sample_row(candidates, first_node + row, salt, ascending, sample[row])
 
 
 @njit(cache=True)

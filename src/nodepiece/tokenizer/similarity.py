@@ -4,15 +4,14 @@ import numpy as np
 
 from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.nearest import Distances
-from nodepiece.tokenizer.statistics import row_hashes
+from nodepiece.tokenizer.statistics import count_repeated, row_hashes
 from nodepiece.tokenizer.tokens import TokenTable
 
 
 def count_sharing(table: TokenTable) -> int:
     """The number of nodes with exactly the same pieces as some other node."""
     hashes = row_hashes(table, use_distances=True, use_relations=True)
-    _, counts = np.unique(hashes, return_counts=True)
-    return int(counts[counts > 1].sum())
+    return count_repeated(hashes)
 
 
 def nodes_sharing(table: TokenTable, node: int) -> list[int]:

@@ -11,6 +11,7 @@ from nodepiece.graph.hashing import mix
 from nodepiece.tokenizer.tokens import NO_DISTANCE, TokenTable
 
 BYTES_PER_PARAMETER = 4  # float32
+HASH_SALT = np.uint64(0x2545F4914F6CDD1D)  # of `row_hashes`
 
 
 @dataclass(frozen=True)
@@ -148,22 +149,37 @@ def row_hashes(
     Two different sets among N agree by accident with probability N^2 / 2^65: about one in six
     million at 2.5 million nodes.
     """
-    return _row_hashes(
-        table.anchors, table.distances, table.relations, use_distances, use_relations
-    )
+    hashes = np.zeros(table.num_nodes, np.uint64)
+    add_anchor_hashes(table.anchors, table.distances, use_distances, hashes)
+    if use_relations:
+        add_relation_hashes(table.relations, hashes)
+    return hashes
 
 
 @njit(parallel=True, cache=True)
-def _row_hashes(anchors, distances, relations, use_distances, use_relations):  # type: ignore[no-untyped-def]
-    hashes = np.zeros(len(anchors), np.uint64)
-    salt = np.uint64(0x2545F4914F6CDD1D)
-    for node in prange(len(anchors)):
+def add_anchor_hashes(anchors, distances, use_distances, hashes):  # type: ignore[no-untyped-def]
+    """Add the hash of the anchors of each row, and of their distances, to the hash of the row."""
+    for row in prange(len(anchors)):
         total = np.uint64(0)
         for slot in range(anchors.shape[1]):
-            hops = distances[node, slot] + 2 if use_distances else 0
-            total += mix(salt, anchors[node, slot], hops)
-        if use_relations:
-            for slot in range(relations.shape[1]):
-                total += mix(salt, relations[node, slot], 1 << 20)
-        hashes[node] = total
-    return hashes
+            hops = distances[row, slot] + 2 if use_distances else 0
+            total += mix(HASH_SALT, anchors[row, slot], hops)
+        hashes[row] += total
+
+
+@njit(parallel=True, cache=True)
+def add_relation_hashes(relations, hashes):  # type: ignore[no-untyped-def]
+    """Add the hash of the relations of each row to the hash of the row."""
+    for row in prange(len(relations)):
+        total = np.uint64(0)
+        for slot in range(relations.shape[1]):
+            total += mix(HASH_SALT, relations[row, slot], 1 << 20)
+        hashes[row] += total
+
+
+def count_repeated(hashes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> int:
+    """The number of hashes that occur more than once; they are sorted in place."""
+    hashes.sort()
+    is_same = hashes[1:] == hashes[:-1]
+    is_first_of_several = np.count_nonzero(is_same[1:] & ~is_same[:-1]) + is_same[:1].sum()
+    return int(np.count_nonzero(is_same) + is_first_of_several)

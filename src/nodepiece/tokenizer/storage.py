@@ -74,7 +74,11 @@ def write_tokens(table: TokenTable, folder: Path) -> None:
     np.save(tokens / "relation_sets_offsets.npy", table.relation_sets.offsets)
     np.save(tokens / "relation_sets_values.npy", table.relation_sets.values)
     if table.salts is not None:
-        np.save(tokens / "salts.npy", [table.salts.relations, table.salts.anchors])
+        write_salts(table.salts, folder)
+
+
+def write_salts(salts: Salts, folder: Path) -> None:
+    np.save(folder / "tokens" / "salts.npy", [salts.relations, salts.anchors])
 
 
 def _read_vocabulary(folder: Path, graph: KnowledgeGraph | None) -> Vocabulary:

@@ -17,6 +17,7 @@ from nodepiece.graph.nearest import (
     distances_to_chosen,
     nearest_sources,
 )
+from nodepiece.graph.neighbours import Neighbours
 from nodepiece.graph.short_text import few, plural, short
 from nodepiece.tokenizer.context import RelationSets, relation_sets
 from nodepiece.tokenizer.token_values import find_invalid_token
@@ -129,7 +130,7 @@ def tokenize_by(salts: Salts, adjacency: Adjacency, vocabulary: Vocabulary) -> T
 
 
 def assign_anchors(
-    adjacency: Adjacency, vocabulary: Vocabulary, salt: np.uint64
+    adjacency: Neighbours, vocabulary: Vocabulary, salt: np.uint64
 ) -> tuple[IntArray, Distances]:
     """k anchors of every node and their distances, nearest first, UNREACHED where there is none."""
     settings = vocabulary.settings
@@ -145,7 +146,7 @@ def assign_anchors(
     return np.take_along_axis(chosen, order, 1), np.take_along_axis(distances, order, 1)
 
 
-def stored_anchors(table: TokenTable, adjacency: Adjacency) -> tuple[IntArray, Distances]:
+def stored_anchors(table: TokenTable, adjacency: Neighbours) -> tuple[IntArray, Distances]:
     """The result of `assign_anchors` for a table: positions of anchors and their true distances.
 
     They are computed again where the table does not store distances.

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodepiece.errors import InputError
-from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.arrays import IntArray, read_only
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.graph.nearest import UNREACHED
+from nodepiece.graph.neighbours import Neighbours, build_neighbours
 from nodepiece.graph.short_text import few, plural
 from nodepiece.tokenizer.anchors import anchors_of_unreached_components, select_anchors
 from nodepiece.tokenizer.settings import TokenizerSettings
@@ -101,13 +101,13 @@ def fit_vocabulary(
     settings: TokenizerSettings,
     *,
     rng: np.random.Generator,
-    adjacency: Adjacency | None = None,
+    adjacency: Neighbours | None = None,
 ) -> Vocabulary:
     """The vocabulary of a graph: the chosen anchors and all relations, direct and inverse.
 
     `adjacency` saves building it again where the caller has it.
     """
-    adjacency = adjacency or build_adjacency(graph)
+    adjacency = adjacency or build_neighbours(graph)
     num_anchors = settings.anchors_in(graph.num_nodes)
     anchors = select_anchors(adjacency, num_anchors, settings.mix, rng=rng)
     if settings.disconnected == "anchor" and num_anchors:
