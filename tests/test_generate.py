@@ -106,4 +106,5 @@ def test_the_size_of_blocks_does_not_change_ids_in_a_file(
     write_ids(100, 900, tmp_path / "whole.parquet")
     monkeypatch.setattr(generate_ids, "BLOCK_FACTS", 70)
     write_ids(100, 900, tmp_path / "parts.parquet")
-    assert np.array_equal(*(read_ids(tmp_path / f"{name}.parquet") for name in ("whole", "parts")))
+    parts, whole = read_ids(tmp_path / "parts.parquet"), read_ids(tmp_path / "whole.parquet")
+    assert np.array_equal(parts, whole)
