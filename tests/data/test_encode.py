@@ -33,7 +33,7 @@ def test_names_get_ids_by_first_appearance_whatever_the_blocks(
     assert table.names().to_pylist() == list(known)
 
 
-def test_many_names_are_told_apart_while_the_table_grows() -> None:
+def test_many_names_have_different_ids_while_the_table_grows() -> None:
     table = NameTable()
     words = [f"{i}" for i in range(3 * name_table.FIRST_SLOTS)]  # many collisions, and growth
     (ids,) = table.encode(pa.array(words))
