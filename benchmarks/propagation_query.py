@@ -65,7 +65,8 @@ def main() -> None:
     kept = json.loads(OUTPUT.read_text())["measurements"] if OUTPUT.exists() else []
     kept = [other for other in kept if any(other[name] != record[name] for name in key)]
     device = describe_device(torch.device("cpu"))
-    write_json(OUTPUT, {"device": device, "measurements": [*kept, record]})
+    command = "python -m benchmarks.propagation_query, with the options of each record"
+    write_json(OUTPUT, {"command": command, "device": device, "measurements": [*kept, record]})
 
 
 def load_graph(name: str) -> KnowledgeGraph:

@@ -1,6 +1,6 @@
 """Draws docs/pieces.svg, the picture in the README: a graph, a node's pieces, a vector.
 
-python scripts/draw_pieces.py docs/pieces.svg
+python -m scripts.draw_pieces docs/pieces.svg
 """
 
 import sys

@@ -39,9 +39,9 @@ prediction" the table of its appendix, "Inductive" that of inductive link predic
 are among 50 nodes drawn at random, ten times, "Out-of-sample" that of nodes that are added after
 training. Numbers in the last column are the paper's, those in "measured" are ours: MRR / Hits@10 on
 the test facts, or ROC-AUC / PRC-AUC / hard accuracy on the test nodes, from
-[`results`](../results), where each file has the command that reproduces it. A star means that this
-command changes a setting of the experiment, usually to fewer epochs; [results.md](results.md) lists
-the changes and has more results. This page is written by `python -m scripts.list_experiments`.
+[`results`](../results), where each file has the command that reproduces it.
+[results.md](results.md) has more, also runs with other settings than those of the experiment. This
+page is written by `python -m scripts.list_experiments`.
 """
 TABLES = {"fb15k-237": "Table 2", "wn18rr": "Table 2", "codex-l": "Table 3", "yago3-10": "Table 3"}
 ABLATIONS = {
@@ -136,10 +136,9 @@ def class_row_of_the_paper(experiment: Experiment) -> str:
 
 def measured(name: str) -> str:
     found = read_measurement(RESULTS, name)
-    if found is None:
+    if found is None or changed_settings(found.found):  # not run as the experiment says
         return "-"
-    mark = " \\*" if changed_settings(found.found) else ""
-    return f"[{scores(found)}]({found.link}){mark}"
+    return f"[{scores(found)}]({found.link})"
 
 
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
 """The documentation lists all experiments, agrees with the results, and has valid links."""
 
+import json
 import re
+import shlex
 from itertools import chain
 
 import pytest
 from scripts import list_experiments, list_settings, write_results
 from scripts.list_experiments import page
 from scripts.write_results import RESULTS, ROOT
+from typer.main import get_command
 
+from nodepiece.cli import app
 from nodepiece.recipes import experiment_names
 from nodepiece.report.compared import difference, listed, verdict
 from nodepiece.report.measured import (
@@ -177,6 +181,57 @@ def test_recipes_of_our_own_are_no_row_of_the_paper() -> None:
     for line in page().splitlines():
         if re.search(r"^\| \[`\S+-(best|shallow)\S*`\]", line):
             assert line.split(" | ")[1] == "-", line
+
+
+def pictures_with_commands() -> dict[str, str]:
+    """The commands of the pictures in docs/, from the table at the end of docs/reports.md."""
+    text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+    found = {}
+    for line in text.split("## The pictures of these pages")[1].splitlines():
+        if line.startswith("| `"):
+            names, command = line.strip("| ").split(" | ")
+            found |= dict.fromkeys(re.findall(r"`(\S+)`", names), command.strip("`"))
+    return found
+
+
+def test_every_picture_of_the_documentation_has_the_command_that_draws_it() -> None:
+    docs = ROOT / "docs"
+    pictures = {
+        str(path.relative_to(docs)) for path in docs.rglob("*") if path.suffix in (".svg", ".png")
+    }
+
+    assert pictures == set(pictures_with_commands())
+
+
+def test_the_commands_of_pictures_exist() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    for command in pictures_with_commands().values():
+        program, *arguments = shlex.split(command)
+        if program == "nodepiece":
+            name, *given = arguments
+            with commands[name].make_context(name, [], resilient_parsing=True) as context:
+                commands[name].make_parser(context).parse_args(given)
+        else:
+            assert (program, arguments[0]) == ("python", "-m")
+            assert (ROOT / arguments[1].replace(".", "/")).with_suffix(".py").is_file(), command
+
+
+def test_every_picture_is_shown_or_linked_on_a_page() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in pages)
+    for picture in pictures_with_commands():
+        assert f"{picture})" in text, picture
+
+
+def test_every_result_has_the_command_that_gives_it() -> None:
+    without = []
+    for path in sorted(RESULTS.glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        parts = found.get("runs", {}) if "command" not in found else {"": found}
+        parts = list(parts.values()) if isinstance(parts, dict) else parts
+        if not parts or any(not part.get("command") for part in parts):
+            without.append(path.name)
+    assert without == []
 
 
 def test_the_pages_link_to_files_that_are_there() -> None:

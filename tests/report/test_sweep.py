@@ -44,6 +44,10 @@ def test_numbers_are_those_of_finished_runs(tmp_path: Path) -> None:
         (10, 0.3, 0.6),
     ]
     assert numbers["experiment"] == "countries" and numbers["overrides"] == ["training.epochs=2"]
+    assert numbers["command"] == (
+        "nodepiece sweep countries --anchors 5,10 --anchors-per-node 4,8 "
+        f"--set training.epochs=2 -o {tmp_path}"
+    )
     shown = [text.get_text() for axes in draw_sweep(numbers).axes for text in axes.texts]
     assert sorted(shown) == [".100", ".200", ".300", ".600"]
 

@@ -1,7 +1,8 @@
 """nodepiece figures: how anchors are spread in a graph, for every way to choose them."""
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +18,9 @@ from nodepiece.commands.graphs import (
 )
 from nodepiece.commands.progress import counted
 from nodepiece.errors import InputError
+
+if TYPE_CHECKING:
+    from nodepiece.report.anchor_study import StudySettings
 
 NUMBERS = "anchors.json"
 DEFAULT_ANCHORS, DEFAULT_PER_NODE = "25,50,100,500,1000", "5,10,20,30,50"
@@ -82,9 +86,18 @@ def figures(
     output.mkdir(parents=True, exist_ok=True)
     for name, draw in drawings.items():
         save_figure(draw(study), output / f"{name}.{file_format}")
-    write_json(output / NUMBERS, study.to_json())
+    write_json(output / NUMBERS, {"command": command(graph, settings), **study.to_json()})
     written = ", ".join(f"{name}.{file_format}" for name in drawings)
     log(f"wrote {output}: {written}, {NUMBERS}")
+
+
+def command(graph: str, settings: "StudySettings") -> str:
+    """The command that gives the same numbers."""
+    words = ["nodepiece", "figures", graph, "--anchors", str(settings.num_anchors)]
+    words += ["--anchors-per-node", str(settings.anchors_per_node)]
+    words += ["--grid-anchors", ",".join(map(str, settings.anchor_numbers))]
+    words += ["--grid-per-node", ",".join(map(str, settings.per_node))]
+    return shlex.join([*words, "--seed", str(settings.seed)])
 
 
 def parse_numbers(text: str, option: str) -> tuple[int, ...]:

@@ -48,6 +48,11 @@ from nodepiece.report.style import drawing
 
 Column = Callable[[Measurement], str]
 SHARED, REMARK = "\\*", "†"
+PAPER = "the paper"  # the beginning of the titles of its columns
+CHANGED = """
+Runs with other settings than the experiment's, to be compared with each other: neither with the
+rows above nor with the paper's.
+"""
 INTRODUCTION = f"""
 Results of `nodepiece train`, on one {DEVICE} unless the time says otherwise, with one seed unless a
 row has the spread over several. Each row links to its file in [`results`](../results), which has
@@ -122,7 +127,7 @@ def results_document(results: Path) -> Document:
         Section("Inductive link prediction", [INDUCTIVE]),
         Section("Beside others", inductive_matrices(inductive, baselines), level=3),
         ilpc_section(inductive),
-        Section("All runs", [inductive_table(inductive), compare_inductive(inductive)], level=3),
+        Section("All runs", [*inductive_tables(inductive), compare_inductive(inductive)], level=3),
         Section("Node classification", [CLASSES, compare_classes(classes)]),
         *class_sections(classes),
         gap_section(results),
@@ -154,7 +159,7 @@ def link_sections(
         if rows and dataset != WIKIKG2:
             beside = baseline_rows(baselines, dataset, len(columns))
             beside += [published_row(each, len(columns)) for each in others.get(dataset, ())]
-            parts.append(Section(title, [table(rows, columns, beside)], level=3))
+            parts.append(Section(title, tables(rows, columns, beside), level=3))
     return parts
 
 
@@ -248,7 +253,7 @@ def shown(row: Published) -> list[str]:
     return [format_score(score) for score in row.scores]
 
 
-def inductive_table(measurements: list[Measurement]) -> Table:
+def inductive_tables(measurements: list[Measurement]) -> list[Part]:
     columns: dict[str, Column] = {
         "Hits@10": lambda each: with_spread(each.found),
         "MRR": lambda each: format_score(each.found["mrr"]),
@@ -263,7 +268,7 @@ def inductive_table(measurements: list[Measurement]) -> Table:
         "epochs": epochs,
         "training": seconds,
     }
-    return table(measurements, columns)
+    return tables(measurements, columns)
 
 
 def class_sections(measurements: list[Measurement]) -> list[Section]:
@@ -326,8 +331,25 @@ def out_of_sample_sections(measurements: list[Measurement]) -> list[Section]:
         num_unseen = rows[0].found["unseen_nodes"]["test"]
         title = f"{OUT_OF_SAMPLE_TITLES.get(dataset, dataset)}: {num_unseen:,} unseen nodes"
         chosen = columns | beside if dataset == "fb15k-237" else columns
-        sections.append(Section(title, [table(rows, chosen)], level=3))
+        sections.append(Section(title, tables(rows, chosen), level=3))
     return sections
+
+
+def tables(
+    measurements: Sequence[Measurement],
+    columns: dict[str, Column],
+    others: Sequence[Sequence[str]] = (),
+) -> list[Part]:
+    """A table of runs of the experiments as they are, and one of runs with other settings.
+
+    The second one has no numbers of the paper beside it: its rows are not what the paper ran.
+    """
+    changed = [each for each in measurements if notes(each)]
+    parts: list[Part] = [table([each for each in measurements if not notes(each)], columns, others)]
+    if changed:
+        own = {title: cell for title, cell in columns.items() if not title.startswith(PAPER)}
+        parts += [CHANGED, table(changed, own)]
+    return parts
 
 
 def table(

@@ -1,5 +1,6 @@
 """The numbers and the figure of a sweep over |A| and k, beside the paper's."""
 
+import shlex
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -89,12 +90,24 @@ def sweep_numbers(settings: SweepSettings) -> dict[str, Any]:
                 }
             )
     return {
+        "what": "scores of an experiment over a grid of |A| and k, one seed",
+        "command": command(settings),
         "experiment": experiment.name,
         "dataset": experiment.dataset,
         "overrides": list(settings.overrides),
         "seed": experiment.seed,
         "cells": cells,
     }
+
+
+def command(settings: SweepSettings) -> str:
+    """The command that trains the same runs."""
+    words = ["nodepiece", "sweep", settings.experiment]
+    words += ["--anchors", ",".join(map(str, settings.anchors))]
+    words += ["--anchors-per-node", ",".join(map(str, settings.per_node))]
+    words += [word for override in settings.overrides for word in ("--set", override)]
+    words += [] if settings.device is None else ["--device", settings.device]
+    return shlex.join([*words, "-o", str(settings.folder)])
 
 
 def draw_sweep(numbers: dict[str, Any]) -> Figure:
