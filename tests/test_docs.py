@@ -186,7 +186,7 @@ def test_recipes_of_our_own_are_no_row_of_the_paper() -> None:
 def pictures_with_commands() -> dict[str, str]:
     """The commands of the pictures in docs/, from the table at the end of docs/reports.md."""
     text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
-    found = {}
+    found: dict[str, str] = {}
     for line in text.split("## The pictures of these pages")[1].splitlines():
         if line.startswith("| `"):
             names, command = line.strip("| ").split(" | ")
