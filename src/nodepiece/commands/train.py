@@ -80,6 +80,16 @@ def train(
             "default: most of what is free.",
         ),
     ] = None,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            "--vocabulary",
+            metavar="VOCAB",
+            show_default=False,
+            help="Train with the tokens in this folder of nodepiece tokenize, made of the training "
+            "facts; its settings replace those of the EXPERIMENT.",
+        ),
+    ] = None,
     tensorboard: Annotated[
         Path | None,
         typer.Option(
@@ -166,6 +176,7 @@ def train(
                 minutes=minutes,
                 memory=memory_bytes,
                 started=start,
+                vocabulary=vocabulary,
             )
     if not is_first:
         return
@@ -180,6 +191,7 @@ def train(
             resume=True,
             minutes=left,
             memory=memory,
+            vocabulary=vocabulary,
         )
         raise Stopped(f"stopped and saved; continue with: {again}")
     for sentence in summary(metrics, folder):

@@ -75,6 +75,7 @@ class RunOptions:
     log: Callable[[str], None] = lambda sentence: None
     should_stop: Callable[[], bool] = lambda: False
     budget: Budget | None = None  # of minutes; None: as long as the settings say
+    vocabulary: Path | None = None  # a folder with the tokens; None: they are computed
 
 
 def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | None:
@@ -176,7 +177,7 @@ def prepare_folder(task: Task[Model], options: RunOptions) -> tuple[Path, bool]:
     if processes.is_first:
         place, is_resumed = start_or_resume(task, options)
         if not is_resumed:
-            make_tokens(task.experiment, task.graph, place)
+            make_tokens(task.experiment, task.graph, place, options.vocabulary)
     is_beside = processes.any(place != options.folder)
     place = unfinished_folder(options.folder) if is_beside else options.folder
     return place, processes.any(is_resumed)

@@ -12,16 +12,22 @@ from nodepiece.errors import SettingError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tokenizer.settings import TokenizerSettings
-from nodepiece.tokenizer.storage import save_tokens
+from nodepiece.tokenizer.storage import load_tokens, save_tokens
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
 
 NO_ANCHORS = TokenizerSettings(anchors_per_node=0, relations_per_node=1)
 
 
-def make_tokens(experiment: Experiment, graph: KnowledgeGraph, folder: Path) -> TokenTable:
-    """The tokens of all nodes, which are also saved in the run folder."""
-    table = tokenize_for(experiment, graph)
+def make_tokens(
+    experiment: Experiment, graph: KnowledgeGraph, folder: Path, vocabulary: Path | None = None
+) -> TokenTable:
+    """The tokens of all nodes, computed or of a vocabulary folder, saved in the run folder."""
+    if vocabulary is None:
+        table = tokenize_for(experiment, graph)
+    else:
+        table = load_tokens(vocabulary, graph=graph)
+        table.check()
     save_tokens(table, folder / "vocabulary")
     return table
 

@@ -24,6 +24,7 @@ from nodepiece.tasks.run_folder import CONFIG
 from nodepiece.tasks.run_place import check_place
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
+from nodepiece.tokenizer.storage import HEADER, read_header, settings_in
 from nodepiece.training.distribution import Processes, process_group
 from nodepiece.training.loop import Callback
 
@@ -45,6 +46,7 @@ def train_experiment(
     minutes: float | None = None,
     memory: int | None = None,
     started: float | None = None,
+    vocabulary: Path | None = None,
 ) -> dict[str, Any] | None:
     """Run an experiment; returns its metrics, or None if it was stopped before the end.
 
@@ -56,12 +58,18 @@ def train_experiment(
     `overrides` change an experiment given by name or file, and not a record. `data` is the folder
     of benchmarks, or the dataset itself. `minutes` is the time for all of it, in place of epochs,
     counted from now, or from `started` by `perf_counter`. `memory` in bytes is a limit for the
-    peak of the process (CUDA: of the device), by default most of what is free.
+    peak of the process (CUDA: of the device), by default most of what is free. `vocabulary` is a
+    folder with the tokens of the graph, whose settings replace those of the experiment.
     """
     started = perf_counter() if started is None else started
     is_chosen = is_automatic(experiment, data)  # here
     if is_chosen and minutes is None and "training.epochs" not in overridden(overrides):
         minutes = DEFAULT_MINUTES
+    if is_chosen and vocabulary is not None:
+        raise InputError(
+            f"settings for {experiment or 'these facts'} are chosen with its anchors; give "
+            "--vocabulary to an EXPERIMENT, such as fb15k-237-quick --set dataset=GRAPH"
+        )
     budget = None if minutes is None else Budget(minutes, started)
     chosen, settings = choose_device(device), None
     if is_chosen:
@@ -73,6 +81,9 @@ def train_experiment(
         settings, source, overrides = experiment, folder / CONFIG, ()
     else:
         settings, source = load_experiment(cast(str, experiment), overrides), Path(str(experiment))
+    if settings is not None and vocabulary is not None:
+        stored = settings_in(read_header(vocabulary), vocabulary / HEADER)
+        settings = replace(settings, tokenizer=stored)
     with process_group(chosen) as processes:
         log = log if processes.is_first else _log_nothing
         if processes.is_first:  # it creates the folder, which the others must not see unfinished
@@ -108,6 +119,7 @@ def train_experiment(
             overrides=() if is_chosen else overrides,
             device=chosen.type,
             data=data if isinstance(data, Path) else None,
+            vocabulary=vocabulary,
         )
         if isinstance(data, Dataset):
             command += f"  # in Python, on facts in memory ({data.name})"
@@ -121,6 +133,7 @@ def train_experiment(
             log=log,
             should_stop=should_stop,
             budget=budget,
+            vocabulary=vocabulary,
         )
         return run_experiment(task, options)
 
@@ -168,11 +181,13 @@ def command_line(
     resume: bool = False,
     minutes: float | None = None,
     memory: str | None = None,
+    vocabulary: Path | None = None,
 ) -> str:
     """The command that trains this experiment in `folder`, or resumes it."""
     words = ["nodepiece", "train", str(experiment)]
     words += [word for override in overrides for word in ("--set", override)]
     words += ["--data", str(data)] if data is not None else []
+    words += ["--vocabulary", str(vocabulary)] if vocabulary is not None else []
     words += ["--device", device] if device is not None else []
     words += ["--resume"] if resume else []
     words += ["--minutes", f"{minutes:.3g}"] if minutes is not None else []
