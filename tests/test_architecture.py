@@ -27,6 +27,7 @@ STAGES = (
     "settings",  # the settings of all stages above; tasks are given them as one record
     "tasks",
     "inference",
+    "engines",  # only commands import it
     "report",
     "serving",  # only its command, and `nodepiece.connect`, import it
     "commands",

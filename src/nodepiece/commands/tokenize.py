@@ -10,6 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodepiece.commands.console import count, log, stage
+from nodepiece.commands.engine import (
+    CLUSTER,
+    NATIVE,
+    EngineOption,
+    MasterOption,
+    SparkConfOption,
+    WorkOption,
+    check_engine,
+    spark_options,
+    tokenize_by_spark,
+)
 from nodepiece.commands.graphs import (
     ColumnsOption,
     DataOption,
@@ -127,8 +138,35 @@ def tokenize(
     columns: ColumnsOption = None,
     format: FormatOption = None,
     data: DataOption = None,
+    engine: EngineOption = NATIVE,
+    master: MasterOption = None,
+    spark_conf: SparkConfOption = None,
+    work: WorkOption = None,
+    ids: Annotated[
+        bool,
+        typer.Option(
+            "--ids",
+            help="The three columns are ids counted from 0, and there are no names.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = False,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export",
+            metavar="FOLDER",
+            show_default=False,
+            help="Write the tokens by name as well: Parquet files with the columns of nodepiece "
+            "export.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
 ) -> None:
-    """Write every node of GRAPH as pieces: its nearest anchors, how far they are, its relations."""
+    """Write every node of GRAPH as pieces: its nearest anchors, how far they are, its relations.
+
+    With --engine spark, GRAPH is anything that Spark reads: Parquet, ORC, JSON, text, N-Triples,
+    or a table (--format table). The result is the same, byte for byte.
+    """
     import numpy as np
 
     from nodepiece.data.open import open_graph
@@ -151,6 +189,26 @@ def tokenize(
             disconnected=disconnected,
         )
     check_output(output, marker=HEADER, kind="vocabulary")
+    is_spark = check_engine(
+        engine, master=master, spark_conf=spark_conf, work=work, ids=ids, export=export
+    )
+    if is_spark:
+        text_format = format if format in ("tsv", "csv") else None
+        with settings_by_options():
+            tokenize_by_spark(
+                graph,
+                output,
+                settings,
+                seed=seed,
+                options=read_options(delimiter, header, columns, text_format),
+                kind=format,
+                by_ids=ids,
+                data=data,
+                work=work,
+                export=export,
+                spark=spark_options(master, spark_conf),
+            )
+        return
     options = read_options(delimiter, header, columns, format)
     with ExitStack() as stack:
         partial = stack.enter_context(atomic_folder(output, marker=HEADER))

@@ -51,6 +51,10 @@ class NodeEmbedding(nn.Module):
         """The vectors of nodes that the table lacks, (num_rows, dim), from rows like its own."""
         raise InputError(NO_PIECES)
 
+    def without_rows(self) -> "NodeEmbedding":
+        """The weights without the token table, for `encode_rows` in another process."""
+        raise InputError(NO_PIECES)
+
     def use_training_tokens(self, tokens: Tokens) -> None:
         """Train with these tokens from now on; in evaluation the canonical ones stay in use."""
         raise InputError(NO_PIECES)

@@ -1,6 +1,7 @@
 """A drop-in replacement of the embedding lookup: node ids in, node vectors out."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -142,6 +143,13 @@ class NodePieceEmbedding(NodeEmbedding):
             return self.encoder(vectors, tokens)
         bags = encoder.product_rows(tokens)
         return encoder.factorized(vectors, bags, bags.transposed())
+
+    def without_rows(self) -> "NodePieceEmbedding":
+        """The weights without the token table, for `encode_rows` in another process."""
+        encoder = copy(self)
+        encoder._modules = {**self._modules, "token_tensors": self.token_tensors.without_rows()}
+        encoder._bags, encoder._training_tokens = {}, None
+        return encoder
 
     def all_nodes(self) -> Tensor:
         """All node vectors, (num_nodes, dim); without a gradient, encoded chunk by chunk."""

@@ -1,6 +1,7 @@
 """The tokens of nodes as tensors, and the vectors of the pieces they name."""
 
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +107,14 @@ class TokenTensors(nn.Module):
             ("relations", shared_memory(table.relations)),
         ):
             self.register_buffer(name, rows, persistent=False)
+
+    def without_rows(self) -> "TokenTensors":
+        """An empty table with the same counts, for `of_rows`."""
+        empty = copy(self)
+        empty._buffers = {
+            name: None if rows is None else rows[:0].clone() for name, rows in self._buffers.items()
+        }
+        return empty
 
     def tokens(self) -> Tokens:
         """The tokens of all nodes."""

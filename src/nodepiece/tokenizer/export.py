@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from nodepiece.data.table_file import check_ending, write_table
 from nodepiece.files import atomic_file
+from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.names import INVERSE_PREFIX
+from nodepiece.graph.nearest import Distances
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
@@ -57,19 +59,31 @@ def named_rows(table: TokenTable) -> Iterator[pa.RecordBatch]:
     pieces = piece_names(vocabulary)
     for start in range(0, table.num_nodes, ROWS_AT_ONCE):
         rows = slice(start, min(start + ROWS_AT_ONCE, table.num_nodes))
-        is_anchor = table.anchors[rows] < vocabulary.num_anchors
-        is_relation = table.relations[rows] < vocabulary.padding
-        if vocabulary.settings.distances:
-            distances = to_list_array(pa.array(table.distances[rows][is_anchor]), is_anchor)
-        else:
-            distances = pa.nulls(len(is_anchor), pa.list_(pa.int16()))
-        columns = [
-            node_names(vocabulary, rows),
-            to_list_array(pieces.take(pa.array(table.anchors[rows][is_anchor])), is_anchor),
-            distances,
-            to_list_array(pieces.take(pa.array(table.relations[rows][is_relation])), is_relation),
-        ]
-        yield pa.record_batch(columns, schema=SCHEMA)
+        tokens = table.anchors[rows], table.distances[rows], table.relations[rows]
+        yield named_batch(vocabulary, pieces, node_names(vocabulary, rows), *tokens)
+
+
+def named_batch(
+    vocabulary: Vocabulary,
+    pieces: pa.StringArray,  # of `piece_names`
+    names: pa.StringArray,
+    anchors: IntArray,
+    distances: Distances,
+    relations: IntArray,
+) -> pa.RecordBatch:
+    """The rows of some nodes: their names, and their tokens by name."""
+    is_anchor = anchors < vocabulary.num_anchors
+    is_relation = relations < vocabulary.padding
+    hops = pa.nulls(len(is_anchor), pa.list_(pa.int16()))
+    if vocabulary.settings.distances:
+        hops = to_list_array(pa.array(distances[is_anchor]), is_anchor)
+    columns = [
+        names,
+        to_list_array(pieces.take(pa.array(anchors[is_anchor])), is_anchor),
+        hops,
+        to_list_array(pieces.take(pa.array(relations[is_relation])), is_relation),
+    ]
+    return pa.record_batch(columns, schema=SCHEMA)
 
 
 def piece_names(vocabulary: Vocabulary) -> pa.StringArray:

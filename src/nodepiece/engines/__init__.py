@@ -1,0 +1,1 @@
+"""Tokenizing and embedding on Spark, with the tokens and vectors of one machine."""

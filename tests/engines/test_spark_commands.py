@@ -1,0 +1,113 @@
+"""`nodepiece tokenize` and `nodepiece embed` on a Spark cluster."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from tests.commands.conftest import Nodepiece
+from tests.tasks.couples import couples, experiment
+
+from nodepiece.engines.spark_session import check_java
+from nodepiece.errors import InputError
+from nodepiece.inference.run import load
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.runner import RunOptions, run_experiment
+from nodepiece.tokenizer.export import export_tokens
+
+SIZES = ("--anchors", "20", "--anchors-per-node", "4", "--mix", "degree=1", "--seed", "1")
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run") / "couples"
+    task = LinkPrediction(experiment(epochs=1), couples())
+    run_experiment(task, RunOptions(folder, torch.device("cpu")))
+    return folder
+
+
+def test_the_command_writes_the_folder_that_it_writes_on_one_machine(
+    spark: Any,
+    nodepiece: Nodepiece,
+    tmp_path: Path,
+) -> None:
+    done = nodepiece("tokenize", "countries", "-o", "cluster", "--engine", "spark", *SIZES)
+    assert done.status == 0, done.err
+    assert "hop 1 ..." in done.err and "anchors accepted" in done.err
+    assert nodepiece("tokenize", "countries", "-o", "here", *SIZES).status == 0
+    for path in (tmp_path / "here").rglob("*.npy"):
+        other = tmp_path / "cluster" / path.relative_to(tmp_path / "here")
+        assert path.read_bytes() == other.read_bytes()
+    assert nodepiece("inspect", "cluster").status == 0
+
+
+def test_vectors_are_those_of_one_machine(
+    spark: Any,
+    nodepiece: Nodepiece,
+    run_folder: Path,
+    tmp_path: Path,
+) -> None:
+    done = nodepiece("embed", run_folder, "-o", tmp_path / "vectors", "--engine", "spark")
+    assert done.status == 0, done.err
+    assert not (tmp_path / "vectors.tokens").exists()
+    rows = pq.read_table(tmp_path / "vectors").to_pydict()
+    expected = load(run_folder).vectors()
+    found = dict(zip(rows["node"], rows["vector"], strict=True))
+    assert set(found) == set(expected.names)
+    np.testing.assert_allclose([found[n] for n in expected.names], expected.values, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("relations", ["rents"], "the relation 'rents' of 'person 0' is none of those that"),
+        ("anchors", ["nobody"], "the anchor 'nobody' of 'person 0' is none of those that"),
+        ("anchors", [], "none of the 1 nodes in"),
+    ],
+)
+def test_tokens_that_the_run_does_not_know_are_refused(
+    spark: Any,
+    nodepiece: Nodepiece,
+    run_folder: Path,
+    column: str,
+    value: list[str],
+    words: str,
+) -> None:
+    export_tokens(load(run_folder).opened.table, "own.parquet")
+    table = pq.read_table("own.parquet")[:1]
+    row = {name: table[name].to_pylist() for name in table.column_names} | {column: [value]}
+    if column == "anchors":
+        row["distances"] = [[1] * len(value)]
+    pq.write_table(pa.table(row, schema=table.schema), "other.parquet")
+    done = nodepiece(
+        *("embed", run_folder, "-o", "vectors", "--engine", "spark", "--tokens", "other.parquet")
+    )
+    assert done.status == 2 and words in done.err, done.err
+    assert not list(Path.cwd().glob("vectors*"))
+
+
+def test_options_of_spark_need_it(nodepiece: Nodepiece) -> None:
+    done = nodepiece("tokenize", "countries", "-o", "v", "--master", "local[2]")
+    assert done.status == 2 and "--master goes with --engine spark" in done.err
+    done = nodepiece("tokenize", "countries", "-o", "v", "--engine", "flink")
+    assert done.status == 2 and "--engine is native or spark, got 'flink'" in done.err
+
+
+def test_a_machine_without_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(InputError, match="Spark needs Java, and there is no program java"):
+        check_java()
+
+
+def test_spark_without_pyspark_is_one_sentence(
+    nodepiece: Nodepiece,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    done = nodepiece("tokenize", "countries", "-o", "v", "--engine", "spark")
+    assert done.status == 2 and "pip install 'nodepiece[spark]'" in done.err
