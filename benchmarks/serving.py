@@ -1,15 +1,14 @@
 """The speed of `nodepiece serve` on this machine: queries, updates, kills, and a soak test.
 
     nodepiece train fb15k-237-paper -o RUN --set training.epochs=1
-    python -m benchmarks.serving --run RUN --part load updates -o results/serving-fb15k-237.json
+    python -m benchmarks.serving --run RUN --part load -o results/serving-fb15k-237.json
+    python -m benchmarks.serving --run RUN --part updates -o results/serving-updates.json
     python -m benchmarks.serving --run RUN --part kills --kills 50 -o results/serving-kills.json
     python -m benchmarks.serving --run RUN --part soak --minutes 10 -o results/serving-soak.json
 
-    python -m benchmarks.generate --nodes 2500000 --edges 16000000 --relations 535 --seed 0 \\
-        -o g/train.tsv
-    nodepiece train fb15k-237-paper -o LARGE --set dataset=g --set training.epochs=1 \\
-        --set sampled.steps_per_epoch=20
-    python -m benchmarks.serving --run LARGE --part load search -o results/serving-2.5m.json
+    python -m benchmarks.serving_large --nodes 2500000 -o LARGE
+    python -m benchmarks.serving --run LARGE --part load search --approximate --clients 1 4 16 \\
+        -o results/serving-2.5m.json
 
 The server is a process of its own, and serves a copy of the run at a free port of 127.0.0.1. All
 clients are in this process, and send one request after the other over open connections.
@@ -18,7 +17,9 @@ clients are in this process, and send one request after the other over open conn
 import argparse
 import asyncio
 import json
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,10 +53,14 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10, help="of the soak test")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--approximate", action="store_true", help="answers from an index")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     queries = Queries(options.run)
     measured: dict[str, Any] = {
+        "what": "nodepiece serve under load on one machine; clients and server share its cores",
+        "command": f"python -m benchmarks.serving {' '.join(sys.argv[1:])}",
+        "cpus": os.cpu_count(),
         "run": options.run.name,
         "nodes": queries.num_nodes,
         "facts": queries.num_facts,
@@ -106,18 +111,35 @@ def serving(
 ) -> Iterator[tuple[int, tuple[str, int], str]]:
     """A server of a copy of the run: its process, its address, and the name of the run."""
     with tempfile.TemporaryDirectory() as place:
-        folder = shutil.copytree(options.run, Path(place) / "served")
-        more = ("--workers", str(options.workers)) if options.workers > 1 else ()
-        with server_process(folder, *arguments, *more) as (process, address):
+        folder = copy_of(options.run, Path(place) / "served")
+        more = ["--workers", str(options.workers)] if options.workers > 1 else []
+        more += ["--approximate"] if options.approximate else []
+        with server_process(folder, *arguments, *more, seconds=900) as (process, address):
             host, _, port = address.removeprefix("http://").partition(":")
             yield process.pid, (host, int(port)), folder.name
+
+
+def copy_of(run: Path, folder: Path) -> Path:
+    """A copy of a run, whose large files are links: no file of a run is ever changed."""
+
+    def copy(source: str, target: str) -> None:
+        try:
+            os.link(source, target)
+        except OSError:  # on another file system
+            shutil.copy2(source, target)
+
+    is_large = sum(path.stat().st_size for path in run.rglob("*")) > 2**29
+    return shutil.copytree(run, folder, copy_function=copy if is_large else shutil.copy2)
 
 
 def measure_load(options: argparse.Namespace, queries: Queries) -> dict[str, Any]:
     """Queries a second and their times, by the number of clients."""
     raw = queries.raw_milliseconds(200 if queries.num_nodes < 100_000 else 20)
     found: dict[str, Any] = {"raw": raw, "clients": {}}
-    with serving(options) as (_, address, name):
+    with serving(options) as (process, address, name):
+        found["memory_mb"] = round(memory_of(process) / 2**20)
+        if options.approximate:
+            found["approximate"] = asyncio.run(described(address, name))["approximate"]
         requests = queries.requests(name)
         for number in options.clients:
             answers = Answers()
@@ -133,6 +155,15 @@ def measure_load(options: argparse.Namespace, queries: Queries) -> dict[str, Any
                 )
             )
             found["clients"][str(number)] = answers.to_json(perf_counter() - start)
+    return found
+
+
+async def described(address: tuple[str, int], name: str) -> dict[str, Any]:
+    """What the server states about the run."""
+    connection = Connection(*address)
+    _, content = await connection.send(get(f"/v1/runs/{name}"))
+    await connection.close()
+    found: dict[str, Any] = json.loads(content)
     return found
 
 

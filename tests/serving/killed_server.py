@@ -32,7 +32,10 @@ class Sent:
 
 @contextmanager
 def server_process(
-    folder: Path, *options: str, environment: dict[str, str] | None = None
+    folder: Path,
+    *options: str,
+    environment: dict[str, str] | None = None,
+    seconds: float = START_SECONDS,
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server in a process of its own at a free port; yields the process and the address."""
     command = [sys.executable, "-m", "nodepiece", "serve", str(folder), "--port", "0", *options]
@@ -54,7 +57,7 @@ def server_process(
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
-        yield process, address_in(process, lines)
+        yield process, address_in(process, lines, seconds)
     finally:
         if process.poll() is None:
             process.kill()
@@ -63,9 +66,11 @@ def server_process(
         output.close()
 
 
-def address_in(process: subprocess.Popen[str], lines: "Queue[str]") -> str:
+def address_in(
+    process: subprocess.Popen[str], lines: "Queue[str]", seconds: float = START_SECONDS
+) -> str:
     """The address that a server prints."""
-    end, seen = monotonic() + START_SECONDS, ""
+    end, seen = monotonic() + seconds, ""
     while monotonic() < end:
         try:
             seen += lines.get(timeout=0.1)

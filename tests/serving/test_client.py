@@ -113,6 +113,24 @@ def test_a_client_updates_with_its_token_and_reads_its_own_update(own_run: LinkR
             other.update(add=[IDA])
 
 
+def test_unknown_names_are_left_out_where_this_is_asked_for(
+    remote: nodepiece.RemoteRun, run: LinkRun
+) -> None:
+    queries = [("nobody", "lives in", None), ("person 0", "lives in", None)]
+    found = remote.predict_many(queries, skip_unknown=True)
+    assert found.equals(run.predict_many(queries, skip_unknown=True))
+    assert set(found["query"].to_pylist()) == {1}
+    facts = [("person 0", "lives in", "nowhere"), ("person 0", "lives in", "town 1")]
+    assert remote.score(facts, skip_unknown=True)["fact"].to_pylist() == [1]
+    with pytest.raises(InputError, match="nobody"):
+        remote.predict_many(queries)
+
+
+def test_known_answers_are_those_of_the_run(remote: nodepiece.RemoteRun, run: LinkRun) -> None:
+    query = {"head": "person 0", "relation": "lives in"}
+    assert remote.known(**query) == run.known(**query) != []
+
+
 def test_a_run_is_chosen_by_name(run: LinkRun, own_run: LinkRun) -> None:
     with served(run, own_run) as address:
         with pytest.raises(InputError, match="several runs; choose one of couples, couples-2"):

@@ -153,6 +153,17 @@ def test_an_error_of_the_program_is_a_problem_without_a_traceback(
     assert "secret" not in answer.text
 
 
+def test_an_error_of_the_program_has_headers_that_protect_the_page(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.serving.routes.relation_list", lambda state: 1 / 0)
+    with client_of(run) as client:
+        answer = client.get("/v1/runs/couples/relations")
+    assert answer.status_code == 500
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
 def test_an_answer_that_takes_too_long_is_a_problem(
     run: LinkRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

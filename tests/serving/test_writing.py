@@ -47,6 +47,8 @@ def test_an_update_is_on_disk_and_in_answers_when_it_is_acknowledged(
         "added": 2,
         "removed": 0,
         "new_nodes": 2,
+        "added_facts": [IDA, JO],
+        "new_node_names": ["Ida", "Jo"],
     }
     assert known_towns(writing, "Ida") == (1, ["town 1"])
     assert tuple(IDA) in facts_of(load_links(own_run.folder))
@@ -91,6 +93,7 @@ def test_an_index_of_names_is_built_again_when_many_were_added(
 def test_an_update_that_changes_nothing_has_the_current_version(writing: httpx.Client) -> None:
     update(writing, add=[IDA])
     unchanged = {"version": 1, "added": 0, "removed": 0, "new_nodes": 0}
+    unchanged |= {"added_facts": [], "new_node_names": []}
     assert update(writing, add=[IDA]) == unchanged
     assert update(writing) == unchanged
 

@@ -1,12 +1,13 @@
 """nodepiece serve: runs over HTTP, with a page to explore them."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +16,8 @@ from nodepiece.commands.demo import EXPERIMENT, train_quietly, use_one_thread
 from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from nodepiece.inference.opened_run import Run
     from nodepiece.serving.settings import ServeSettings
 
@@ -54,6 +57,15 @@ def serve(
     workers: Annotated[
         int, typer.Option("--workers", min=1, max=64, metavar="N", help="Processes that answer.")
     ] = 1,
+    approximate: Annotated[
+        bool,
+        typer.Option(
+            "--approximate",
+            help="Answers from an index of vectors, which is built at the first start: quick for "
+            "millions of nodes, and most of the best ones. The measured recall is printed, and in "
+            "the description of the run.",
+        ),
+    ] = False,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,10 +97,13 @@ def serve(
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}; pip install 'nodepiece[serve]'") from error
     settings = settings_of(host, writable, token_file, tuple(allow_origin or ()), access_log)
+    settings = replace(settings, approximate=approximate)
     folders = list(runs) if runs else [train_countries()]
 
     def started(address: str) -> None:
         log(f"serving {', '.join(map(str, folders))} at {address}")
+        for name, stated in stated_recalls() if approximate else ():
+            err.print(recall_line(name, stated))
         err.print("stop it with Ctrl-C")
         prepare_explanations(opened)
         if open_page:
@@ -97,11 +112,24 @@ def serve(
             webbrowser.open(address)
 
     opened: list[Run] = []
+    apps: list[FastAPI] = []
+
+    def stated_recalls() -> list[tuple[str, dict[str, Any]]]:
+        served = [run for app in apps for run in app.state.service.runs.values()]
+        return [(run.name, run.approximate.to_json()) for run in served if run.approximate]
+
     if workers > 1:
+        if approximate:
+            for folder in folders:  # once, as all workers use the same files
+                build_index(open_run(folder))
         serve_workers(folders, settings, host, port, num_workers=workers, started=started)
         return
     opened += [open_run(folder) for folder in folders]
-    serve_app(make_app(opened, settings), settings, host, port, started=started)
+    if approximate:
+        for run in opened:
+            build_index(run)
+    apps.append(make_app(opened, settings))
+    serve_app(apps[0], settings, host, port, started=started)
 
 
 def settings_of(
@@ -156,6 +184,25 @@ def open_run(folder: Path) -> "Run":
 
     with stage(f"opening {folder}"):
         return load(folder)
+
+
+def build_index(run: "Run") -> None:
+    """Build and store the index of approximate answers, unless the run has it."""
+    from nodepiece.inference.answer_index import AnswerIndex
+    from nodepiece.serving.served_run import index_place
+
+    with stage(f"indexing {run.folder}"):
+        snapshot, place = index_place(run)
+        AnswerIndex(snapshot, place).prepare()
+
+
+def recall_line(name: str, stated: Mapping[str, Any]) -> str:
+    if stated["recall_at_10"] is None:
+        return f"{name}: the recall of approximate answers was not measured, for want of facts"
+    return (
+        f"{name}: approximate answers have {100 * stated['recall_at_10']:.1f} % of the exact ten "
+        f"best, measured with {stated['queries']} queries"
+    )
 
 
 def prepare_explanations(runs: Sequence["Run"]) -> Thread:

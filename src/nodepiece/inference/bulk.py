@@ -1,7 +1,7 @@
 """Many queries answered at once, as a table: as fast as ranking, in bounded memory."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +28,7 @@ from nodepiece.inference.queries import (
     Refused,
     chunks,
     encode_queries,
+    removed_node,
 )
 
 ROWS_AT_ONCE = 1 << 20  # answers in memory, of one query at least
@@ -38,6 +39,22 @@ Calibrated = Callable[["Scoring", LongArray, FloatArray, bool], FloatArray]
 
 The last argument: with a calibration for each relation.
 """
+
+
+class BestTails(Protocol):
+    """Finds the best tails without the scores of all nodes."""
+
+    def find(
+        self,
+        snapshot: "Scoring",
+        heads: LongArray,
+        relations: LongArray,
+        settings: "AnswerSettings",
+    ) -> tuple[NDArray[np.bool_], TopScores]:
+        """Which queries it answers, (num_queries,), and their best tails.
+
+        The rows of the latter count the queries that are answered.
+        """
 
 
 class Scoring(Protocol):
@@ -74,6 +91,7 @@ class AnswerSettings:
     seen_candidates: bool = False  # only nodes that the graph has at that end of the relation
     memory_budget: int = 2**30  # bytes for scores
     calibrated: Calibrated | None = None  # None: without probabilities
+    approximate: "BestTails | None" = None  # finds most of the best tails; None: all scores
 
     def __post_init__(self) -> None:
         if self.top < 1:
@@ -112,6 +130,8 @@ def answer_in_batches(
     num_done, num_refused = 0, 0
     for chunk in chunks(rows):
         queries, refused = encode_queries(names, chunk, num_refused)
+        queries, removed = without_removed(snapshot, queries)
+        refused = sorted(refused + removed)
         num_refused += len(refused)
         for each in refused:
             on_refused(each)
@@ -120,6 +140,29 @@ def answer_in_batches(
         num_done += len(chunk)
         if progress is not None:
             progress(num_done, 0)
+
+
+def without_removed(snapshot: Scoring, queries: QueryIds) -> tuple[QueryIds, list[Refused]]:
+    """The queries without those that name a removed node, and the latter."""
+    absent = snapshot.candidates.absent
+    if not len(absent):
+        return queries, []
+    is_gone = np.isin(queries.first, absent)
+    is_tail_gone = (queries.asked == RELATION) & np.isin(queries.second, absent)
+    nodes = np.where(is_gone, queries.first, queries.second)
+    is_gone |= is_tail_gone
+    names = snapshot.dataset.names
+    refused = [
+        Refused(number, removed_node(names.node(node)), True)
+        for number, node in zip(
+            queries.number[is_gone].tolist(), nodes[is_gone].tolist(), strict=True
+        )
+    ]
+    kept = ~is_gone
+    left = QueryIds(
+        queries.number[kept], queries.first[kept], queries.second[kept], queries.asked[kept]
+    )
+    return left, refused
 
 
 def part_of(queries: QueryIds, start: int, stop: int) -> QueryIds:
@@ -173,11 +216,40 @@ def probability_of(
     return result
 
 
+Found = tuple[LongArray, IntArray, IntArray, NDArray[np.float32], NDArray[np.bool_]]
+
+
+def mostly_best(
+    snapshot: Scoring,
+    queries: QueryIds,
+    places: LongArray,
+    settings: AnswerSettings,
+    approximate: BestTails,
+) -> Found:
+    """`best_answers` from an index, and from all scores where that does not answer."""
+    first, second = queries.first[places], queries.second[places]
+    is_found, best = approximate.find(snapshot, first, second, settings)
+    heads, relations = first[is_found][best.row], second[is_found][best.row]
+    triples = np.stack([heads, relations, best.candidate.astype(np.int64)], axis=1)
+    is_known = snapshot.candidates.known_tails.contains(triples)
+    found: Found = places[is_found][best.row], best.place, best.candidate, best.score, is_known
+    if is_found.all():
+        return found
+    exact = replace(settings, approximate=None)
+    others = best_answers(snapshot, queries, places[~is_found], exact)
+    row, place, candidate, score, flags = (
+        np.concatenate(pair) for pair in zip(found, others, strict=True)
+    )
+    return row, place, candidate, score, flags
+
+
 def best_answers(
     snapshot: Scoring, queries: QueryIds, places: LongArray, settings: AnswerSettings
-) -> tuple[LongArray, IntArray, IntArray, NDArray[np.float32], NDArray[np.bool_]]:
+) -> Found:
     """Position of the query, rank, answer, score and whether it is known, of all answers."""
     is_relation_query = bool(queries.asked[places[0]] == RELATION)
+    if settings.approximate is not None and not is_relation_query:
+        return mostly_best(snapshot, queries, places, settings, settings.approximate)
     candidates = snapshot.candidates
     known = candidates.known_relations if is_relation_query else candidates.known_tails
     score_all = snapshot.score_relations if is_relation_query else snapshot.score_tails

@@ -12,7 +12,7 @@ from nodepiece.data.query_rows import NumberedParts, numbered
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
-from nodepiece.graph.names import Names
+from nodepiece.graph.names import Names, UnknownName
 from nodepiece.inference.bulk import (
     AnswerSettings,
     Calibrated,
@@ -24,7 +24,7 @@ from nodepiece.inference.discover import DiscoverSettings, discover_facts
 from nodepiece.inference.explanation import Explanation
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.opened_run import Prediction, Run, node_list
-from nodepiece.inference.queries import Refused
+from nodepiece.inference.queries import Refused, removed_node
 from nodepiece.inference.score_facts import score_in_batches, score_schema
 
 
@@ -80,6 +80,7 @@ class FactRun(Run):
         snapshot = self.snapshot
         dataset = snapshot.dataset
         query = query_of(dataset.names, head, relation, tail)
+        refuse_removed(snapshot, query)
         known = stated_answers(dataset, query, SPLITS)
         scores = snapshot.scores(query)
         if not include_known:
@@ -290,6 +291,14 @@ def query_of(names: Names, head: str | None, relation: str | None, tail: str | N
         case str(), None, str():
             return Query(names.node_id(head), names.node_id(tail), True)
     raise InputError("give exactly two of head, relation and tail; the third is predicted")
+
+
+def refuse_removed(snapshot: Scoring, query: Query) -> None:
+    """Refuse a query with a node that was removed from the graph."""
+    nodes = (query.first, query.second) if query.is_relation_query else (query.first,)
+    for node in nodes:
+        if node in snapshot.candidates.absent:
+            raise UnknownName(removed_node(snapshot.dataset.names.node(node)))
 
 
 def stated_answers(dataset: Dataset, query: Query, splits: Sequence[str]) -> IntArray:

@@ -9,7 +9,7 @@ its next use.
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ log = logging.getLogger("nodepiece")
 FOLDER, SUFFIX = "index", ".usearch"
 LINKS, BUILD, SEARCH = 16, 128, 64  # of a node; candidates while building, while searching
 ROWS_AT_ONCE = 1 << 14
+ANSWERS = "answers-"  # at the start of the keys of indices of approximate answers
 SPARE = 4  # more neighbours are searched for than wanted, as some are outdated or the node itself
 
 
@@ -44,6 +45,14 @@ class IndexPlace:
     def path(self) -> Path:
         return self.folder / FOLDER / f"{self.key}{SUFFIX}"
 
+    def is_same_kind(self, key: str) -> bool:
+        """Whether another key names an index for the same purpose."""
+        return key.startswith(ANSWERS) == self.key.startswith(ANSWERS)
+
+    def for_answers(self) -> "IndexPlace":
+        """The place of the index of approximate answers of the same vectors."""
+        return IndexPlace(self.folder, ANSWERS + self.key)
+
     @property
     def checksum(self) -> Path:
         """A file with the SHA-256 of the index, written after it."""
@@ -57,20 +66,39 @@ class IndexPlace:
             return False
 
 
-class NeighbourIndex:
-    """Approximate nearest neighbours of vectors by cosine (HNSW; Malkov and Yashunin, 2018)."""
+@dataclass(frozen=True)
+class VectorIndexSettings:
+    """What is compared in an index, and how it is stored."""
 
-    def __init__(self, vectors: Tensor, place: IndexPlace | None) -> None:
+    metric: str = "cos"
+    dtype: str = "f32"
+    more_dims: int = 0  # than the vectors have
+
+
+class NeighbourIndex:
+    """Approximate nearest neighbours of vectors (HNSW; Malkov and Yashunin, 2018).
+
+    By cosine, or by another metric and of vectors that `stored` makes of the given ones.
+    """
+
+    def __init__(
+        self,
+        vectors: Tensor,
+        place: IndexPlace | None,
+        settings: VectorIndexSettings | None = None,
+        stored: Callable[[Tensor], NDArray[np.float32]] | None = None,
+    ) -> None:
         self.vectors, self.place = vectors, place
-        self.index = _new_index(vectors.shape[1])
+        self.stored = stored or (lambda part: part.cpu().numpy())
+        self.index = _new_index(vectors.shape[1], settings or VectorIndexSettings())
 
     def prepare(self, progress: Progress | None = None) -> None:
         """Load the index, or build it, and store it if it has a place."""
         if self.place is not None and self.place.is_whole():
-            self.index.load(str(self.place.path))
+            self.index.view(str(self.place.path))  # which several processes share
             return
         for start in range(0, len(self.vectors), ROWS_AT_ONCE):
-            part = self.vectors[start : start + ROWS_AT_ONCE].cpu().numpy()
+            part = self.stored(self.vectors[start : start + ROWS_AT_ONCE])
             self.index.add(np.arange(start, start + len(part)), part)
             if progress is not None:
                 progress(start + len(part), len(self.vectors))
@@ -135,18 +163,19 @@ def _current(
         wanted = min(4 * wanted, len(index.vectors))
 
 
-def _new_index(dim: int) -> Any:
+def _new_index(dim: int, settings: VectorIndexSettings) -> Any:
     try:
         from usearch.index import Index
     except ModuleNotFoundError as error:
         raise InputError(
-            "the neighbours of so many nodes need an index; pip install 'nodepiece[index]', or ask "
-            "for exact ones (--exact), whose time grows with the square of the number of nodes"
+            "this needs an index of vectors; pip install 'nodepiece[index]', or ask for exact "
+            "answers: similar --exact, whose time grows with the square of the number of nodes, or "
+            "serve without --approximate"
         ) from error
     return Index(
-        ndim=dim,
-        metric="cos",
-        dtype="f32",
+        ndim=dim + settings.more_dims,
+        metric=settings.metric,
+        dtype=settings.dtype,
         connectivity=LINKS,
         expansion_add=BUILD,
         expansion_search=SEARCH,
@@ -154,13 +183,14 @@ def _new_index(dim: int) -> Any:
 
 
 def _store(index: Any, place: IndexPlace) -> None:
-    """Write an index atomically, and remove those of other vectors."""
+    """Write an index atomically, and remove those of the same kind of other vectors."""
     with atomic_file(place.path) as partial:
         index.save(str(partial))
     with atomic_file(place.checksum) as partial:
         partial.write_text(_hash(place.path), encoding="utf-8")
     for other in place.path.parent.iterdir():
-        if other.suffix in (SUFFIX, ".sha256") and other.stem != place.key:
+        is_index = other.suffix in (SUFFIX, ".sha256")
+        if is_index and other.stem != place.key and place.is_same_kind(other.stem):
             other.unlink(missing_ok=True)
 
 

@@ -43,6 +43,11 @@ class QueryIds:
         return len(self.number)
 
 
+def removed_node(name: str) -> str:
+    """Why a query with a node that was removed is refused."""
+    return f"node {name!r} was removed from the graph; choose another one"
+
+
 def chunks(rows: Iterable[NumberedParts]) -> Iterator[list[NumberedParts]]:
     """The rows in lists that are encoded at once."""
     remaining = iter(rows)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from nodepiece.errors import InputError
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.update import commit, exclusive_update, updatable
-from nodepiece.tokenizer.changing_graph import Change, NamedFact
+from nodepiece.tokenizer.changing_graph import Change, ChangingGraph, NamedFact
 
 MAX_FACTS = 10_000  # of the updates of one batch
 
@@ -18,10 +18,16 @@ class GraphUpdate:
     add: tuple[NamedFact, ...] = ()
     remove: tuple[NamedFact, ...] = ()
     remove_nodes: tuple[str, ...] = ()
+    remove_if_empty: tuple[str, ...] = ()  # nodes to remove if no facts about them are left
 
     @property
     def facts(self) -> set[NamedFact]:
         return {*self.add, *self.remove}
+
+    @property
+    def gone(self) -> set[str]:
+        """The nodes that it may remove."""
+        return {*self.remove_nodes, *self.remove_if_empty}
 
     @property
     def nodes(self) -> set[str]:
@@ -37,6 +43,8 @@ class Committed:
     num_added: int  # facts
     num_removed: int  # facts, those of removed nodes included
     num_new_nodes: int
+    added: tuple[NamedFact, ...] = field(default=(), compare=False)  # that were not there before
+    new_nodes: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass
@@ -58,7 +66,7 @@ class Group:
         if not self.updates:
             return True
         removed = {node for head, _, tail in update.remove for node in (head, tail)}
-        gone = set(update.remove_nodes)
+        gone = update.gone
         return not (
             len(self._facts) + len(update.facts) > MAX_FACTS
             or update.facts & self._facts
@@ -72,13 +80,14 @@ class Group:
         self._facts |= update.facts
         self._nodes |= update.nodes
         self._added_nodes |= {node for head, _, tail in update.add for node in (head, tail)}
-        self._gone |= set(update.remove_nodes)
+        self._gone |= update.gone
 
     def merged(self) -> GraphUpdate:
         return GraphUpdate(
             tuple(fact for update in self.updates for fact in update.add),
             tuple(fact for update in self.updates for fact in update.remove),
             tuple(node for update in self.updates for node in update.remove_nodes),
+            tuple(node for update in self.updates for node in update.remove_if_empty),
         )
 
 
@@ -102,29 +111,57 @@ def commit_group(run: LinkRun, updates: Sequence[GraphUpdate]) -> list[Committed
     """
     run = updatable(run)
     group = Group()
-    results: list[Change | InputError] = []
+    results: list[Planned | InputError] = []
     with exclusive_update(run):
         with run.snapshot.slot.reading():
             for update in updates:
                 try:
-                    results.append(plan(run, update))
+                    change = plan(run, update)
                 except InputError as error:
                     results.append(error)
                     continue
+                results.append(Planned(change, added_facts(run.graph, update, change)))
                 group.append(update)
-            planned = [each for each in results if isinstance(each, Change)]
-            whole = planned[0] if len(planned) == 1 else plan(run, group.merged())
+            changes = [each.change for each in results if isinstance(each, Planned)]
+            whole = changes[0] if len(changes) == 1 else plan(run, group.merged())
         if not whole.is_empty:
             commit(run, whole, compacts=False)
         version = run.snapshot.number or 0
     return committed(results, version)
 
 
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """An update by ids, and the facts that it adds by name."""
+
+    change: Change
+    added: tuple[NamedFact, ...]
+
+
 def plan(run: LinkRun, update: GraphUpdate) -> Change:
-    return run.graph.plan(add=update.add, remove=update.remove, remove_nodes=update.remove_nodes)
+    empty = [name for name in update.remove_if_empty if is_empty_after(run.graph, name, update)]
+    return run.graph.plan(
+        add=update.add, remove=update.remove, remove_nodes=(*update.remove_nodes, *empty)
+    )
 
 
-def committed(results: Sequence[Change | InputError], version: int) -> list[Committed | InputError]:
+def is_empty_after(graph: ChangingGraph, name: str, update: GraphUpdate) -> bool:
+    """Whether the graph has a node, and no facts about it after an update."""
+    facts = graph.facts_about(name)
+    is_named = any(name in (head, tail) for head, _, tail in update.add)
+    return facts is not None and not is_named and facts <= set(update.remove)
+
+
+def added_facts(graph: ChangingGraph, update: GraphUpdate, change: Change) -> tuple[NamedFact, ...]:
+    """The facts of an update that the graph did not have, each once."""
+    if not change.num_known:
+        return tuple(dict.fromkeys(update.add))
+    return tuple(fact for fact in dict.fromkeys(update.add) if not graph.has_fact(fact))
+
+
+def committed(
+    results: Sequence[Planned | InputError], version: int
+) -> list[Committed | InputError]:
     """The counts of every update.
 
     A node that several of them add is new in the first, and a fact between nodes that two of them
@@ -137,8 +174,10 @@ def committed(results: Sequence[Change | InputError], version: int) -> list[Comm
         if isinstance(result, InputError):
             found.append(result)
             continue
-        batch, names = result.batch, set(result.new_nodes) - new
+        change = result.change
+        batch, names = change.batch, [name for name in change.new_nodes if name not in new]
         removed = set(map(tuple, batch.removed.tolist())) - gone
-        found.append(Committed(version, len(batch.added), len(removed), len(names)))
-        new, gone = new | names, gone | removed
+        counts = len(batch.added), len(removed), len(names)
+        found.append(Committed(version, *counts, result.added, tuple(names)))
+        new, gone = new | set(names), gone | removed
     return found

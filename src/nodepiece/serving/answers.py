@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from nodepiece.data.column_names import ROLES
 from nodepiece.data.query_rows import NumberedParts
 from nodepiece.errors import InputError
 from nodepiece.graph.names import Names, UnknownName
+from nodepiece.inference.bulk import BestTails
 from nodepiece.inference.facts import FactRun, fact_run
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
@@ -51,12 +52,20 @@ class PredictOptions:
     seen_candidates: bool = False
 
 
-def predict(state: State, queries: Sequence[Parts], options: PredictOptions) -> pa.Table:
+def predict(
+    state: State,
+    queries: Sequence[Parts],
+    options: PredictOptions,
+    approximate: BestTails | None = None,
+    *,
+    skip_unknown: bool = False,
+) -> pa.Table:
     """A table of answers to queries, as `Run.predict_many` returns."""
     run = state.facts
     settings = run.answer_settings(options.top, options.include_known, options.seen_candidates)
+    settings = replace(settings, approximate=approximate)
     rows = [NumberedParts(number, parts) for number, parts in enumerate(queries)]
-    refusal = Refusal("query", queries, run.dataset.names)
+    refusal = Refusal("query", queries, run.dataset.names, skip_unknown)
     tables = run.answer_many(rows, settings, on_refused=refusal)
     return pa.concat_tables([settings.schema.empty_table(), *tables])
 
@@ -90,11 +99,11 @@ def predict_json(
     return results
 
 
-def score(state: State, facts: Sequence[NamedFact]) -> pa.Table:
+def score(state: State, facts: Sequence[NamedFact], *, skip_unknown: bool = False) -> pa.Table:
     """A table of scores and ranks, as `Run.score` returns."""
     run = state.facts
     rows = [NumberedParts(number, parts) for number, parts in enumerate(facts)]
-    refusal = Refusal("fact", facts, run.dataset.names)
+    refusal = Refusal("fact", facts, run.dataset.names, skip_unknown)
     tables = run.score_many(rows, on_refused=refusal)
     return pa.concat_tables([score_schema(run.calibrated).empty_table(), *tables])
 
@@ -120,8 +129,11 @@ class Refusal:
     noun: str
     rows: Sequence[Parts]
     names: Names
+    skip_unknown: bool = False  # those with unknown names are left out
 
     def __call__(self, refused: Refused) -> None:
+        if refused.is_unknown and self.skip_unknown:
+            return
         prefix = f"{self.noun} {refused.number}: " if len(self.rows) > 1 else ""
         if not refused.is_unknown:
             raise InputError(prefix + refused.reason)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from fastapi import FastAPI
@@ -45,7 +46,7 @@ def make_app(runs: Sequence[Run], settings: ServeSettings | None = None) -> Fast
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service.prepare()
+        Thread(target=service.prepare, name="nodepiece-prepare", daemon=True).start()
         yield
         service.close()
 

@@ -1,15 +1,16 @@
 """The queries of several requests answered by one call of the scorer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from starlette.responses import Response
 
+from nodepiece.graph.arrays import LongArray
 from nodepiece.graph.names import Names, UnknownName
-from nodepiece.inference.bulk import answer
-from nodepiece.inference.queries import HEAD, RELATION, TAIL, QueryIds
+from nodepiece.inference.bulk import BestTails, answer
+from nodepiece.inference.queries import HEAD, RELATION, TAIL, QueryIds, removed_node
 from nodepiece.serving.answers import Parts, PredictOptions, State, predict_json
 from nodepiece.serving.name_ids import NameIds
 from nodepiece.serving.responses import arrow_response, json_response
@@ -31,11 +32,14 @@ class Unanswered:
     is_relation: bool
     name: str
     names: Names
+    is_removed: bool = False  # the graph had the node
 
     def error(self, num_queries: int) -> UnknownName:
         """The error with similar names, which take time to find."""
         find = self.names.relation_id if self.is_relation else self.names.node_id
         prefix = f"query {self.number}: " if num_queries > 1 else ""
+        if self.is_removed:
+            return UnknownName(prefix + removed_node(self.name))
         try:
             find(self.name)
         except UnknownName as error:
@@ -44,7 +48,11 @@ class Unanswered:
 
 
 def answer_together(
-    ids: NameIds, state: State, asked: Sequence[AskedTogether], options: PredictOptions
+    ids: NameIds,
+    state: State,
+    asked: Sequence[AskedTogether],
+    options: PredictOptions,
+    approximate: BestTails | None = None,
 ) -> list[Response | Unanswered]:
     """The answer to each request, all from one state; a request with an unknown name gets that."""
     run = state.facts
@@ -53,13 +61,14 @@ def answer_together(
     rows: list[tuple[int, int, int]] = []
     starts: list[int] = []
     for request in asked:
-        found = encode(ids, names, request.queries)
+        found = encode(ids, names, request.queries, run.snapshot.candidates.absent)
         starts.append(len(rows))
         results.append(found if isinstance(found, Unanswered) else None)
         rows += [] if isinstance(found, Unanswered) else found
     first, second, role = np.array(rows, np.int64).reshape(-1, 3).T
     number = np.arange(len(rows), dtype=np.int64)
     settings = run.answer_settings(options.top, options.include_known, options.seen_candidates)
+    settings = replace(settings, approximate=approximate)
     table = answer(run.snapshot, QueryIds(number, first, second, role.astype(np.int8)), settings)
     ends = np.searchsorted(table["query"].to_numpy(), [*starts, len(rows)])
     columns = table.to_pydict() if any(not each.is_arrow for each in asked) else {}
@@ -79,7 +88,7 @@ def answer_together(
 
 
 def encode(
-    ids: NameIds, names: Names, queries: Sequence[Parts]
+    ids: NameIds, names: Names, queries: Sequence[Parts], absent: LongArray
 ) -> list[tuple[int, int, int]] | Unanswered:
     """First part, second part and role of every query, as in `QueryIds`."""
     rows = []
@@ -91,6 +100,8 @@ def encode(
         for role, (name, found) in enumerate(given):
             if name is not None and found < 0:
                 return Unanswered(number, role == RELATION, name, names)
+            if name is not None and role != RELATION and len(absent) and found in absent:
+                return Unanswered(number, False, name, names, is_removed=True)
         if head is None:
             inverse = (relation_id + num_relations) % (2 * num_relations)
             rows.append((tail_id, inverse, HEAD))

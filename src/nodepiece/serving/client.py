@@ -168,12 +168,14 @@ class RemoteRun:
         top: int = 10,
         include_known: bool = False,
         seen_candidates: bool = False,
+        skip_unknown: bool = False,
     ) -> pa.Table:
         """The likeliest answers to many queries, as an Arrow table; see `Run.predict_many`."""
         options = {
             "top": top,
             "include_known": include_known,
             "seen_candidates": seen_candidates,
+            "skip_unknown": skip_unknown,
         }
         rows = [checked(row) for row in numbered(queries)]
         tables = []
@@ -186,13 +188,22 @@ class RemoteRun:
             tables.append(renumbered(table, first))
         return pa.concat_tables(tables)
 
-    def score(self, facts: object) -> pa.Table:
+    def known(
+        self, *, head: str | None = None, relation: str | None = None, tail: str | None = None
+    ) -> list[str]:
+        """The known answers to a query, by name, which `predict` leaves out."""
+        body = {"head": head, "relation": relation, "tail": tail}
+        names: list[str] = self._post("known", body)["names"]
+        return names
+
+    def score(self, facts: object, *, skip_unknown: bool = False) -> pa.Table:
         """Scores and filtered ranks of facts, as an Arrow table; see `Run.score`."""
         rows = [checked(row) for row in numbered(facts)]
-        return pa.concat_tables(
-            renumbered(self._table("score", {"facts": [row.parts for row in some]}), first)
-            for first, some in in_parts(rows, MAX_ROWS)
-        )
+        tables = []
+        for first, some in in_parts(rows, MAX_ROWS):
+            body = {"facts": [row.parts for row in some], "skip_unknown": skip_unknown}
+            tables.append(renumbered(self._table("score", body), first))
+        return pa.concat_tables(tables)
 
     def embed(self, nodes: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of some nodes by name: (num_nodes, dim)."""
@@ -247,18 +258,31 @@ class RemoteRun:
         add: NamedFacts = (),
         remove: NamedFacts = (),
         remove_nodes: Sequence[str] = (),
+        remove_if_empty: Sequence[str] = (),
     ) -> Committed:
-        """Change the graph on the server; later answers of this run have the change."""
+        """Change the graph on the server; later answers of this run have the change.
+
+        `remove_if_empty`: nodes to remove if no facts about them are left. The result has the
+        facts and nodes that were not in the graph before.
+        """
         if self._assumed:
             raise InputError("this run has assumed facts, which are not stored; update the other")
         body = {
             "add": list(by_name(add)),
             "remove": list(by_name(remove)),
             "remove_nodes": node_list(remove_nodes),
+            "remove_if_empty": node_list(remove_if_empty),
         }
         done = self._server.post(self._path("update"), body)
         self._version = max(self._version, done["version"])
-        return Committed(done["version"], done["added"], done["removed"], done["new_nodes"])
+        return Committed(
+            done["version"],
+            done["added"],
+            done["removed"],
+            done["new_nodes"],
+            tuple((head, relation, tail) for head, relation, tail in done["added_facts"]),
+            tuple(done["new_node_names"]),
+        )
 
     def _path(self, name: str) -> str:
         return f"/v1/runs/{quote(self.name, safe='')}/{name}"

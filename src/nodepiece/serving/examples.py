@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from nodepiece.serving.models import NEW
+
 RUN: dict[str, Any] = {
     "version": 0,
     "name": "countries",
@@ -51,6 +53,7 @@ ANSWERS: dict[str, dict[str, Any]] = {  # by the model of the answer
             "anchors": 100,
         },
         "graph": {"facts": 2_800, "nodes": 1006},
+        "approximate": None,
         "metrics": {"mrr": 0.5},
     },
     "RelationList": {"version": 0, "relations": [{"name": "borders", "facts": 600}]},
@@ -84,7 +87,15 @@ ANSWERS: dict[str, dict[str, Any]] = {  # by the model of the answer
         "rank": 1.0,
         "paths": [{"score": 0.4, "steps": [["Libya", "borders", "Egypt"]]}],
     },
-    "UpdateAnswer": {"version": 1, "added": 2, "removed": 0, "new_nodes": 1},
+    "KnownAnswer": {"version": 0, "names": ["Arabic"]},
+    "UpdateAnswer": {
+        "version": 1,
+        "added": 2,
+        "removed": 0,
+        "new_nodes": 1,
+        "added_facts": NEW,
+        "new_node_names": ["Atlantis"],
+    },
     "MapAnswer": {
         "version": 0,
         "method": "t-SNE",

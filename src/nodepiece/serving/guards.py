@@ -7,7 +7,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nodepiece.serving.problems import Problem
+from nodepiece.serving.problems import Problem, problem_of
 from nodepiece.serving.settings import ServeSettings
 
 JSON = "application/json"
@@ -67,7 +67,11 @@ class Guard:
             await self.app(scope, receive, send)
             return
 
+        is_started = False
+
         async def send_guarded(message: Message) -> None:
+            nonlocal is_started
+            is_started = True
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY.items():
@@ -80,7 +84,12 @@ class Guard:
         except Problem as problem:
             await problem.to_response()(scope, receive, send_guarded)
             return
-        await self.app(scope, replayed(body, receive), send_guarded)
+        try:
+            await self.app(scope, replayed(body, receive), send_guarded)
+        except Exception as error:
+            if is_started:
+                raise
+            await problem_of(error).to_response()(scope, receive, send_guarded)
 
     async def _body(self, method: str, headers: Headers, receive: Receive) -> bytes:
         """The whole body; one that is too large or too slow is refused."""

@@ -45,13 +45,23 @@ class PredictRequest(Request):
     seen_candidates: bool = Field(
         False, description="Only nodes that the graph has at that end of the relation."
     )
+    skip_unknown: bool = Field(False, description="Leave out those with unknown names.")
     assume: Assumed = []
 
     model_config = examples({"queries": [LIBYA], "top": 3}, {"queries": [LIBYA], "assume": NEW})
 
 
+class KnownRequest(QueryParts):
+    """A query whose known answers are wanted."""
+
+    assume: Assumed = []
+
+    model_config = examples(LIBYA)
+
+
 class ScoreRequest(Request):
     facts: Facts
+    skip_unknown: bool = Field(False, description="Leave out those with unknown names.")
     assume: Assumed = []
 
     model_config = examples({"facts": [["Libya", "has language", "Arabic"]]})
@@ -93,6 +103,9 @@ class UpdateRequest(Request):
     add: Facts = []
     remove: Facts = []
     remove_nodes: list[str] = Field([], description="Nodes to remove with all their facts.")
+    remove_if_empty: list[str] = Field(
+        [], description="Nodes to remove if no facts about them are left after this update."
+    )
 
     model_config = examples({"add": NEW}, {"remove_nodes": ["Atlantis"]})
 
@@ -120,6 +133,9 @@ class RunList(BaseModel):
 class RunDetails(RunRecord):
     model: dict[str, Any]
     graph: dict[str, Any]
+    approximate: dict[str, Any] | None = Field(
+        description="The measured recall, where answers come from an index; null: all are exact."
+    )
     metrics: dict[str, Any]
 
 
@@ -221,10 +237,16 @@ class ExplainAnswer(Answer):
     model_config = ConfigDict(extra="allow")
 
 
+class KnownAnswer(Answer):
+    names: list[str]
+
+
 class UpdateAnswer(Answer):
     added: int
     removed: int
     new_nodes: int
+    added_facts: Facts  # those that were not in the graph before
+    new_node_names: list[str]
 
 
 class MapAnswer(Answer):

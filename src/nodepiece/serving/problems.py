@@ -129,5 +129,6 @@ def add_problems(app: FastAPI) -> None:
             return problem_response(error.status_code, str(error.detail), headers)
         return problem_of(error).to_response()
 
-    for kind in (Problem, InputError, RequestValidationError, HTTPException, Exception):
+    # All other errors reach the guard, so that their answers have its headers too.
+    for kind in (Problem, InputError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, refuse)

@@ -90,6 +90,7 @@ def read_routes(service: Service) -> APIRouter:
 
     @router.get("/runs", responses=answers(models.RunList), summary="All runs")
     async def runs() -> Response:
+        service.check_prepared()
         found = [served.record() for served in service.runs.values()]
         return json_response({"runs": found})
 
@@ -150,6 +151,8 @@ def read_routes(service: Service) -> APIRouter:
         queries: list[Parts],
         options: PredictOptions,
         assume: Sequence[models.NamedFact] = (),
+        *,
+        skip_unknown: bool = False,
     ) -> Response:
         check_number(queries, limits.batch, "queries")
         check_top(options.top, len(queries), limits)
@@ -157,14 +160,14 @@ def read_routes(service: Service) -> APIRouter:
             check_query(parts, number if len(queries) > 1 else None)
             check_names((part for part in parts if part is not None), limits.name)
         is_arrow = wants_arrow(request)
-        if not assume and isinstance(served.run, FactRun):
+        if not (assume or skip_unknown) and isinstance(served.run, FactRun):
             found = await served.batcher.predict(queries, options, is_arrow=is_arrow)
             if isinstance(found, Unanswered):
                 raise await service.pool.compute(lambda: found.error(len(queries)))
             return found
 
         def answer(state: State) -> Response:
-            table = predict(state, queries, options)
+            table = predict(state, queries, options, served.approximate, skip_unknown=skip_unknown)
             if is_arrow:
                 return arrow_response(table, state.version)
             results = predict_json(queries, table.to_pydict(), range(table.num_rows))
@@ -182,7 +185,9 @@ def read_routes(service: Service) -> APIRouter:
     ) -> Response:
         queries = [(each.head, each.relation, each.tail) for each in body.queries]
         options = PredictOptions(body.top, body.include_known, body.seen_candidates)
-        return await answer_queries(request, served, queries, options, body.assume)
+        return await answer_queries(
+            request, served, queries, options, body.assume, skip_unknown=body.skip_unknown
+        )
 
     @router.get(
         "/runs/{run}/predict",
@@ -204,6 +209,23 @@ def read_routes(service: Service) -> APIRouter:
         return await answer_queries(request, served, [parts], options)
 
     @router.post(
+        "/runs/{run}/known",
+        responses=answers(models.KnownAnswer),
+        summary="The answers that known facts state, which predictions leave out",
+    )
+    async def known(served: Served, body: models.KnownRequest) -> Response:
+        parts = (body.head, body.relation, body.tail)
+        check_query(parts, None)
+        check_names((part for part in parts if part is not None), limits.name)
+
+        def answer(state: State) -> Response:
+            head, relation, tail = parts
+            names = state.facts.known(head=head, relation=relation, tail=tail)
+            return json_response({"version": state.version, "names": names})
+
+        return await read(served, answer, body.assume)
+
+    @router.post(
         "/runs/{run}/score",
         responses=answers(models.ScoreAnswer, arrow=True),
         summary="Scores and ranks of facts",
@@ -214,7 +236,7 @@ def read_routes(service: Service) -> APIRouter:
         is_arrow = wants_arrow(request)
 
         def answer(state: State) -> Response:
-            table = score(state, body.facts)
+            table = score(state, body.facts, skip_unknown=body.skip_unknown)
             if is_arrow:
                 return arrow_response(table, state.version)
             return json_response({"version": state.version, "facts": score_json(table)})

@@ -10,11 +10,14 @@ from starlette.responses import Response
 from nodepiece.encoders.parameters import num_parameters
 from nodepiece.errors import InputError
 from nodepiece.graph.names import UnknownName
+from nodepiece.inference.answer_index import ApproximateAnswers, open_answer_index
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.facts import FactRun
 from nodepiece.inference.graph_updates import UpdateUnderWay, last_base, last_number
 from nodepiece.inference.links import LinkRun
+from nodepiece.inference.neighbour_index import IndexPlace
 from nodepiece.inference.opened_run import Run
+from nodepiece.inference.snapshot import Snapshot
 from nodepiece.inference.update import updatable, use_base_on_disk
 from nodepiece.serving.answers import PredictOptions, State, current_state, predict
 from nodepiece.serving.batch_answers import AskedTogether, Unanswered, answer_together
@@ -45,6 +48,7 @@ class ServedRun:
         why = why_not_writable(run) if settings.writable else "it is read-only"
         self.why_not_writable = self._without_folder(why)
         self.versions = Versions(lambda: self.version)
+        self.approximate: ApproximateAnswers | None = None
         self.writer: GraphWriter | None = None
         self.follower: Follower | None = None
 
@@ -82,6 +86,8 @@ class ServedRun:
         if isinstance(state.run, FactRun):
             candidates = state.run.snapshot.candidates
             _ = candidates.known_tails, candidates.has_loops, candidates.num_facts
+        if self.settings.approximate:
+            self.approximate = approximate_answers(state.run)
         self._warm_up(state)
         _ = self.finder, self.ids
         if not isinstance(self.run, LinkRun):
@@ -151,7 +157,7 @@ class ServedRun:
         self, state: State, asked: Sequence[AskedTogether], options: PredictOptions
     ) -> list[Response | Unanswered]:
         with self.named_errors():
-            return answer_together(self.ids, state, asked, options)
+            return answer_together(self.ids, state, asked, options, self.approximate)
 
     @computed_once
     def finder(self) -> NodeFinder:
@@ -187,8 +193,25 @@ class ServedRun:
                 "anchors": state.run.opened.table.vocabulary.num_anchors,
             },
             "graph": {"facts": graph.num_triples, "nodes": state.run.num_nodes},
+            "approximate": None if self.approximate is None else self.approximate.to_json(),
             "metrics": read_metrics(self.run),
         }
+
+
+def approximate_answers(run: Run) -> ApproximateAnswers:
+    """The index of a run, whose recall is measured."""
+    return open_answer_index(*index_place(run))
+
+
+def index_place(run: Run) -> tuple[Snapshot, IndexPlace | None]:
+    """The vectors of a run, and where their index is; a run that can have none is refused."""
+    if not isinstance(run, LinkRun):
+        raise InputError(
+            f"{run.folder} is a run of {run.experiment.task}, which has no index of answers; leave "
+            "out --approximate"
+        )
+    place = run.node_table().place
+    return run.snapshot, None if place is None else place.for_answers()
 
 
 def why_not_writable(run: Run) -> str:

@@ -5,28 +5,43 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
 
 from nodepiece.errors import InputError
+from nodepiece.serving.service import Service
 from nodepiece.serving.settings import ServeSettings
 from nodepiece.serving.timed_protocol import TimedProtocol
 
+PREPARED_SECONDS = 0.005  # between two looks whether the runs are prepared
 SWITCH_SECONDS = 0.001  # after which a thread of Python lets another one run: 5 ms are a long time
 
 
 class AnnouncedServer(uvicorn.Server):
-    """A server that calls a function when it accepts connections."""
+    """A server that calls a function when it answers queries.
+
+    Before, while the runs are prepared, it accepts connections and says that it is not ready.
+    """
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self.announce = announce
+        self.service: Service = cast(FastAPI, config.app).state.service
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
+        while self.started and not (self.service.prepared.is_set() or self.should_exit):
+            await asyncio.sleep(PREPARED_SECONDS)
+        if self.service.failure is not None:
+            self.should_exit = True
+        elif self.started and not self.should_exit:
             self.announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.service.is_closing = True
+        await super().shutdown(sockets)
 
 
 def serve_app(
@@ -55,6 +70,8 @@ def run_server(
     server = AnnouncedServer(configure(app, settings), announce)
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when all requests are answered
         asyncio.run(server.serve(list(sockets)))
+    if server.service.failure is not None:
+        raise server.service.failure
 
 
 def configure(app: FastAPI, settings: ServeSettings) -> uvicorn.Config:

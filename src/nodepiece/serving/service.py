@@ -1,6 +1,7 @@
 """What all requests share: the runs by name, and a bounded number of threads that compute."""
 
 from collections.abc import Sequence
+from threading import Event
 
 from nodepiece.inference.opened_run import Run
 from nodepiece.serving.metrics import Metrics
@@ -22,9 +23,21 @@ class Service:
             name: ServedRun(name, run, settings, self.pool, self.metrics)
             for name, run in zip(names, runs, strict=True)
         }
-        self.is_ready = False
+        self.prepared = Event()  # set when the runs are prepared, or cannot be
+        self.failure: Exception | None = None  # why they cannot be
+        self.is_closing = False
+
+    @property
+    def is_ready(self) -> bool:
+        return self.prepared.is_set() and self.failure is None and not self.is_closing
+
+    def check_prepared(self) -> None:
+        """Refuse requests before the runs are prepared."""
+        if not self.prepared.is_set() or self.failure is not None:
+            raise Problem(503, "the runs are being prepared", headers={"Retry-After": "1"})
 
     def run(self, name: str) -> ServedRun:
+        self.check_prepared()
         found = self.runs.get(name)
         if found is None:
             raise Problem(
@@ -36,12 +49,17 @@ class Service:
 
     def prepare(self) -> None:
         """Compute what the first requests would wait for."""
-        for served in self.runs.values():
-            served.prepare()
-        self.is_ready = True
+        try:
+            for served in self.runs.values():
+                served.prepare()
+        except Exception as error:  # which the server reports when it has ended
+            self.failure = error
+        finally:
+            self.prepared.set()
 
     def close(self) -> None:
         """Finish the updates that were accepted, and end all threads."""
+        self.is_closing = True
         for served in self.runs.values():
             served.close()
         self.pool.close()

@@ -32,5 +32,6 @@ class ServeSettings:
     origins: tuple[str, ...] = ()  # pages of other servers that may use this one (CORS)
     access_log: bool = False  # a line of JSON for every request, on standard error
     forward_to: str | None = None  # the socket of the process that updates; None: this one does
+    approximate: bool = False  # answers come from an index of vectors, most of them the best ones
     threads: int = 2  # that compute answers
     limits: Limits = field(default_factory=Limits)

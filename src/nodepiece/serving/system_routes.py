@@ -21,8 +21,9 @@ def system_routes(service: Service) -> APIRouter:
         "/readyz", responses=answers(models.Ready), summary="Whether the server answers queries"
     )
     async def readyz() -> Response:
-        if not service.is_ready:
-            raise Problem(503, "the runs are being prepared", headers={"Retry-After": "1"})
+        service.check_prepared()
+        if service.is_closing:
+            raise Problem(503, "the server stops", headers={"Retry-After": "5"})
         return json_response({"status": "ready", "runs": list(service.runs)})
 
     @router.get(

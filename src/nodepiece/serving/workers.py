@@ -91,7 +91,10 @@ def run_worker(work: Work, parent: int) -> None:
         work.ready.put(str(error))
         return
     end_with(parent)
-    run_server(app, work.settings, work.sockets, announce=lambda: work.ready.put(""))
+    try:
+        run_server(app, work.settings, work.sockets, announce=lambda: work.ready.put(""))
+    except InputError as error:
+        work.ready.put(str(error))
 
 
 class stop_signals:

@@ -34,12 +34,18 @@ def write_routes(service: Service) -> APIRouter:
         if service.settings.forward_to is not None:
             return await forward(request, service.settings.forward_to)
         changes = (*body.add, *body.remove)
-        check_number((*changes, *body.remove_nodes), limits.batch, "changes")
+        nodes = (*body.remove_nodes, *body.remove_if_empty)
+        check_number((*changes, *nodes), limits.batch, "changes")
         check_names((part for fact in changes for part in fact), limits.name)
-        check_names(body.remove_nodes, limits.name)
+        check_names(nodes, limits.name)
         if served.writer is None:
             raise Problem(403, f"the graph of {run} cannot be updated: {served.why_not_writable}")
-        wanted = GraphUpdate(tuple(body.add), tuple(body.remove), tuple(body.remove_nodes))
+        wanted = GraphUpdate(
+            tuple(body.add),
+            tuple(body.remove),
+            tuple(body.remove_nodes),
+            tuple(body.remove_if_empty),
+        )
         future = asyncio.wrap_future(served.writer.submit(wanted))
         # Not cancelled with the request: an update that was accepted is committed.
         try:
@@ -53,6 +59,8 @@ def write_routes(service: Service) -> APIRouter:
                 "added": done.num_added,
                 "removed": done.num_removed,
                 "new_nodes": done.num_new_nodes,
+                "added_facts": done.added,
+                "new_node_names": done.new_nodes,
             }
         )
 

@@ -181,6 +181,22 @@ class ChangingGraph:
             self._present = with_capacity(self._present, spare, fill=True)
         change.write_presence(self._present)
 
+    def facts_about(self, name: str) -> set[NamedFact] | None:
+        """The facts of a node by name; None: it was removed, or never there."""
+        node = self._ids.get(name)
+        if node is None or not self.is_present[node]:
+            return None
+        facts = self._facts_of(np.array([node], np.int32)).tolist()
+        return {
+            (self.node_name(head), self._relations[relation].as_py(), self.node_name(tail))
+            for head, relation, tail in facts
+        }
+
+    def has_fact(self, fact: NamedFact) -> bool:
+        head, relation, tail = fact
+        ids = self._ids.get(head), self._relation_ids.get(relation), self._ids.get(tail)
+        return None not in ids and bool(self._contains(np.array([ids], np.int32))[0])
+
     def changed_by(self, change: Change) -> TokenRows:
         """The tokens that a planned change would make new or different; nothing is written."""
         return self.tokens.changed_by(change.batch)
@@ -235,6 +251,8 @@ class ChangingGraph:
             return node
         if new is None:
             return self.names.node_id(name)  # its error suggests similar names
+        if not name:
+            raise InputError("a node needs a name, and this one is empty; name it, or leave it out")
         return new.setdefault(name, self.num_nodes + len(new))
 
     def _was_removed(self, node: int) -> bool:

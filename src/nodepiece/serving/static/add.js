@@ -118,7 +118,7 @@ export function addView({ main, api, run }) {
   async function store() {
     const stored = facts;
     try {
-      const { version, added, undo } = await commitFacts(api, subject(), stored);
+      const { version, added, undo } = await commitFacts(api, stored);
       go("add", { name: subject() }, { replace: true });
       const back = h("button", { type: "button", on: { click: () => takeBack(stored, undo) } }, "Undo");
       const done = `${count(added, "fact")} committed; the graph is at version ${version}.`;

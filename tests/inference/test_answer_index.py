@@ -1,0 +1,130 @@
+"""Answers from an index are the exact ones, with few exceptions, also after updates."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from time import sleep
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from tests.tasks.couples import couples, experiment
+
+from nodepiece.data.query_rows import numbered
+from nodepiece.errors import InputError
+from nodepiece.graph.arrays import LongArray
+from nodepiece.inference.answer_index import ApproximateAnswers, open_answer_index
+from nodepiece.inference.links import LinkRun
+from nodepiece.inference.run import load_links
+from nodepiece.inference.update import compact, update_run
+from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.runner import RunOptions, run_experiment
+
+pytest.importorskip("usearch")
+
+QUERIES = [
+    (f"person {number}", relation, None)
+    for number in range(6)
+    for relation in ("lives in", "married to")
+] + [(None, "lives in", f"town {number}") for number in range(3)]
+
+
+@pytest.fixture(scope="module", params=["rotate", "distmult"])
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    settings = experiment(epochs=1)
+    settings = replace(settings, decoder=replace(settings.decoder, kind=request.param))
+    run_experiment(LinkPrediction(settings, couples()), RunOptions(folder, torch.device("cpu")))
+    return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> LinkRun:
+    return load_links(shutil.copytree(trained, tmp_path / "run"))
+
+
+@pytest.fixture
+def index(run: LinkRun) -> ApproximateAnswers:
+    return opened(run)
+
+
+def opened(run: LinkRun) -> ApproximateAnswers:
+    place = run.node_table().place
+    assert place is not None
+    return open_answer_index(run.snapshot, place.for_answers())
+
+
+def moved_since(index: ApproximateAnswers, run: LinkRun) -> LongArray:
+    """Wait until another thread has compared the stored vectors with those of the index."""
+    while (moved := index.index.moved_since(run.snapshot)) is None:
+        sleep(0.001)
+    return moved
+
+
+def answers(run: LinkRun, index: ApproximateAnswers | None, **options: bool) -> pa.Table:
+    settings = replace(run.answer_settings(5, **options), approximate=index)
+    rows = numbered(QUERIES)
+    tables = run.answer_many(rows, settings, on_refused=lambda refused: pytest.fail(refused.reason))
+    return pa.concat_tables(tables)
+
+
+def assert_same(found: pa.Table, expected: pa.Table) -> None:
+    for name in ("query", "head", "relation", "tail", "rank"):
+        assert found[name].to_pylist() == expected[name].to_pylist(), name
+    np.testing.assert_allclose(found["score"], expected["score"], atol=1e-3)
+
+
+def test_answers_of_a_small_graph_are_the_exact_ones(
+    run: LinkRun, index: ApproximateAnswers
+) -> None:
+    assert_same(answers(run, index), answers(run, None))
+    known = answers(run, index, include_known=True)
+    assert_same(known, answers(run, None, include_known=True))
+    assert any(known["known"].to_pylist())
+
+
+def test_the_recall_is_measured(index: ApproximateAnswers) -> None:
+    stated = index.to_json()
+    assert stated["recall_at_10"] == 1.0 and stated["queries"] > 50
+
+
+def test_answers_follow_updates_and_a_new_base(run: LinkRun, index: ApproximateAnswers) -> None:
+    update_run(run, add=[("Ida", "lives in", "town 1"), ("person 1", "lives in", "town 2")])
+    moved_since(index, run)
+    assert_same(answers(run, index), answers(run, None))
+    update_run(run, remove_nodes=["person 9"])
+    assert_same(answers(run, index), answers(run, None))
+    compact(run)
+    moved = moved_since(index, run)
+    assert run.snapshot.names.node_id("Ida") in moved
+    assert_same(answers(run, index), answers(run, None))
+
+
+def test_while_vectors_are_compared_answers_are_exact(
+    run: LinkRun, index: ApproximateAnswers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index.index, "moved_since", lambda snapshot: None)
+    monkeypatch.setattr(index.index, "search", lambda *_: pytest.fail("the index was used"))
+    assert_same(answers(run, index), answers(run, None))
+
+
+def test_assumed_facts_are_in_approximate_answers(run: LinkRun, index: ApproximateAnswers) -> None:
+    assumed = run.with_facts([("Ida", "lives in", "town 1")])
+    assert_same(answers(assumed, index), answers(assumed, None))
+
+
+def test_an_index_is_stored_and_used_again(run: LinkRun, index: ApproximateAnswers) -> None:
+    (stored,) = (run.folder / "index").glob("answers-*.usearch")
+    before = stored.stat().st_mtime_ns
+    assert_same(answers(run, opened(run)), answers(run, None))
+    assert stored.stat().st_mtime_ns == before
+
+
+def test_a_run_whose_scores_are_no_distances_is_refused(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoder = replace(run.model.decoder, tail_query=None)
+    monkeypatch.setattr(type(run.model), "decoder", decoder)
+    with pytest.raises(InputError, match="leave out --approximate"):
+        opened(run)
