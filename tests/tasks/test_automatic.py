@@ -91,6 +91,7 @@ def test_millions_of_nodes_are_sampled() -> None:
 
 def test_a_loss_that_was_set_decides_what_goes_with_it() -> None:
     experiment = choose_for(MEDIUM, overrides=["training.loss=sampled-softmax"]).experiment
+    assert experiment.sampled.num_negatives == 512
     assert not experiment.walks.steps
     assert not experiment.training.hide_targets
 
@@ -293,8 +294,28 @@ def test_time_for_many_passes_gives_more_dropout() -> None:
     assert few.experiment.decoder.query_dropout < many.experiment.decoder.query_dropout
 
 
+SPARSE = GraphShape(40_000, 87_000, 11, 120_000, 0.3)
+
+
 def test_a_sparse_graph_needs_fewer_passes_for_walks_to_pay() -> None:
-    sparse = GraphShape(75_000, 135_000, 200, 190_000, 0.2)
-    step = 0.8 * 60 * 10 / (190_000 / 1024)  # one pass in ten minutes
-    assert choose_for(sparse, step=step).experiment.walks.steps == 5
+    step = 0.8 * 60 * 10 / (120_000 / 1024)  # one pass in ten minutes
+    assert choose_for(SPARSE, step=step).experiment.walks.steps == 5
     assert not choose_for(MEDIUM, step=step).experiment.walks.steps
+
+
+def test_a_large_sparse_graph_is_trained_against_a_sample_with_walks() -> None:
+    shape = GraphShape(75_000, 135_000, 200, 190_000, 0.2)
+    step = 0.8 * 60 * 10 / (190_000 / 1024)
+    experiment = choose_for(shape, step=step).experiment
+    assert experiment.training.loss == "sampled-softmax"
+    assert experiment.walks.steps and experiment.sampled.path_queries
+    assert experiment.tokenizer.num_anchors == 75_000 // 4
+    assert choose_for(shape, step=step / 20).experiment.training.is_one_vs_all
+
+
+def test_a_sample_is_shared_by_groups_of_a_large_batch() -> None:
+    shape = GraphShape(2_500_000, 16_000_000, 500, 20_000_000, 0.1)
+    experiment = choose_for(shape, minutes=60).experiment
+    assert experiment.training.batch_size == 4096
+    assert experiment.sampled.group_size == 1024
+    assert not experiment.walks.steps

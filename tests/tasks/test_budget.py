@@ -17,11 +17,13 @@ from nodepiece.settings import Experiment
 from nodepiece.tasks.budget import (
     VALIDATIONS_TO_CHOOSE,
     Budget,
+    EvaluationTime,
     chosen_number,
     is_same_but_for_length,
     plan_evaluation,
     validations_to_choose,
     with_validation_for,
+    within_time_left,
 )
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.path_coefficients import COEFFICIENTS
@@ -127,6 +129,24 @@ def test_a_number_of_facts_that_is_set_is_kept(monkeypatch: pytest.MonkeyPatch) 
     task = LinkPrediction(replace(TIMED, evaluation=evaluation), couples())
     planned, _ = plan_evaluation(task, torch.nn.Linear(1, 1), minutes(1.0))
     assert planned.experiment.evaluation == evaluation
+
+
+def test_fewer_facts_are_ranked_for_the_result_where_ranking_became_slower(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nodepiece.tasks.budget.MIN_FACTS", 1)
+    task = LinkPrediction(experiment(), couples())
+    assert max(len(couples().valid), len(couples().test)) == 5
+    time = EvaluationTime(validation=1.0, evaluation=12.0, ranking=10.0)
+
+    def ranked(validation_seconds: float, left: float, time: EvaluationTime = time) -> int:
+        found = within_time_left(task, time, validation_seconds, left)
+        return found.experiment.evaluation.test_facts
+
+    assert ranked(1.0, left=11) == 0  # all, as planned
+    assert ranked(2.0, left=12) == 3  # of 5
+    assert ranked(1.0, left=-5) == 1
+    assert ranked(2.0, left=1, time=replace(time, ranking=0.0)) == 0  # the number was given
 
 
 def test_numbers_of_facts_are_none_too_small_and_0_for_all() -> None:

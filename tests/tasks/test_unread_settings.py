@@ -218,3 +218,26 @@ def test_fewer_queries_for_paths_need_separate_losses() -> None:
     )
     with pytest.raises(InputError, match=r"walks.separate_losses = true, or leave it out"):
         check_hiding(experiment)
+
+
+@pytest.mark.parametrize(
+    ("path_queries", "separate", "layers", "message"),
+    [
+        (0, True, 0, r"set walks.steps = 0, or sampled.path_queries = 32"),
+        (8, False, 0, r"sampled.path_queries trains paths .* walks.separate_losses = true"),
+        (8, True, 1, r"hides facts from paths, not from graph layers"),
+    ],
+)
+def test_walks_beside_a_sample_need_facts_and_a_loss_of_their_own(
+    path_queries: int, separate: bool, layers: int, message: str
+) -> None:
+    experiment = Experiment(
+        name="mine",
+        dataset="countries",
+        graph=GraphLayerSettings(layers=layers),
+        walks=WalkSettings(2, separate_losses=separate),
+        training=TrainingSettings(loss="sampled-softmax", hide_targets=True),
+        sampled=SampledSettings(path_queries=path_queries),
+    )
+    with pytest.raises(InputError, match=message):
+        check_hiding(experiment)

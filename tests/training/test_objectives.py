@@ -16,6 +16,7 @@ from nodepiece.training.hidden_edges import hidden_together
 from nodepiece.training.losses import softplus_loss
 from nodepiece.training.objectives import (
     one_vs_all_loss,
+    path_loss,
     sampled_negatives_loss,
 )
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
@@ -290,3 +291,14 @@ def test_paths_can_be_trained_on_the_first_queries_only() -> None:
     settings = OneVsAllSettings(path_queries=2)
     loss = one_vs_all_loss(model, batch, TrainingSettings(loss="cross-entropy"), settings)
     torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_paths_beside_a_sample_are_trained_on_the_first_facts_without_seeing_them() -> None:
+    model, without = tiny_model(walks=2), tiny_model(walks=2)
+    heads, relations, tails = EDGES[:3].T
+    batch = FactBatch(heads, relations, tails, edges=torch.arange(3))
+    loss = path_loss(model, batch, 2, hidden=hidden_together(EDGES, NUM_NODES, pairs=False))
+    without.edges = EDGES[[2, 3, 6, 7]]  # the first two facts and their inverses left out
+    scores = path_scores(without, heads[:2], relations[:2])
+    expected = functional.cross_entropy(scores, tails[:2])
+    torch.testing.assert_close(loss, expected.float(), rtol=1e-5, atol=1e-5)

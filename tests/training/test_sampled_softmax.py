@@ -37,7 +37,7 @@ def test_with_every_node_once_it_is_the_softmax_over_all_nodes() -> None:
     scores = torch.randn(1, NUM_NODES + 1, generator=torch.Generator().manual_seed(0))
     candidates = torch.tensor([3, 0, 1, 2, 3, 4])  # the answer, then every node
     scores[0, 4] = scores[0, 0]
-    found = softmax_estimate(scores, torch.tensor([3]), candidates, torch.ones(6))
+    found = softmax_estimate(scores, torch.tensor([3]), candidates, torch.ones(6), torch.ones(1))
     expected = -scores[0, 1:].log_softmax(0)[3]
     assert found.item() == pytest.approx(expected.item(), rel=1e-5)
 
@@ -117,10 +117,55 @@ def test_on_a_cpu_blocks_of_rows_give_the_same_losses_and_gradients() -> None:
     weight = torch.rand(4, generator=generator, dtype=torch.float64)
     scores = 5 * torch.randn(4, 7, generator=generator, dtype=torch.float64)
     found = []
-    for largest in (10, 2**18):  # one row at a time, and the plain formula
+    for largest in (14, 2**18):  # two rows at a time, and the plain formula
         leaf = scores.clone().requires_grad_()
         with mock.patch.object(softmax_cpu, "BLOCK_NUMBERS", largest):
-            losses = softmax_estimate(leaf, answers, candidates, counts)
-        found += [losses, *torch.autograd.grad((losses * weight).sum(), leaf)]
+            loss = softmax_estimate(leaf, answers, candidates, counts, weight)
+        found += [loss, *torch.autograd.grad(3 * loss, leaf)]
     torch.testing.assert_close(found[0], found[2])
     torch.testing.assert_close(found[1], found[3])
+
+
+def test_scores_of_half_precision_have_gradients_of_half_precision() -> None:
+    scores = torch.tensor([[1.0, 0.5, -1.0], [0.0, 2.0, 1.0]], dtype=torch.bfloat16)
+    answers, candidates = torch.tensor([3, 1]), torch.tensor([3, 1, 0])
+    found = []
+    for dtype in (torch.bfloat16, torch.float32):
+        leaf = scores.to(dtype).requires_grad_()
+        with mock.patch.object(softmax_cpu, "BLOCK_NUMBERS", 3):
+            loss = softmax_estimate(leaf, answers, candidates, torch.ones(3), torch.ones(2))
+        found += [loss, *torch.autograd.grad(loss, leaf)]
+    assert found[1].dtype == torch.bfloat16
+    torch.testing.assert_close(found[0], found[2])
+    torch.testing.assert_close(found[1].float(), found[3], rtol=0.01, atol=0.01)
+
+
+def test_walks_are_trained_beside_vectors_on_the_first_facts_of_a_batch() -> None:
+    model = tiny_model(walks=2)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    made = link_trainer(
+        model,
+        EDGES,
+        TrainingSettings(loss="sampled-softmax", batch_size=4, hide_targets=True),
+        sampled=SampledSettings(num_negatives=8, path_queries=2),
+        generator=torch.Generator().manual_seed(0),
+    )
+    made.run_epoch(0, lambda done, total: None)
+    after = model.state_dict()
+    changed = {name for name, value in before.items() if not torch.equal(value, after[name])}
+    assert {"scorers.walks.mix.weight", "nodes.vectors"} <= changed
+
+
+def test_groups_share_candidates_and_the_loss_is_the_mean_of_theirs() -> None:
+    model, frequencies = tiny_model(), tail_frequencies(EDGES, NUM_NODES)
+    heads, relations, tails = EDGES[:6].T
+
+    def loss(rows: slice, group_size: int = 0) -> torch.Tensor:
+        batch = FactBatch(heads[rows], relations[rows], tails[rows], torch.arange(6)[rows])
+        generator = torch.Generator().manual_seed(0)  # draws the same negatives
+        return sampled_softmax_loss(
+            model, batch, 3, frequencies, group_size=group_size, generator=generator
+        )
+
+    apart = [loss(slice(0, 4)), loss(slice(4, 6))]
+    torch.testing.assert_close(loss(slice(0, 6), group_size=4), (4 * apart[0] + 2 * apart[1]) / 6)

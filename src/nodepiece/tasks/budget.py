@@ -11,10 +11,14 @@ from typing import Any, cast
 
 from torch import nn
 
-from nodepiece.decoders.path_scorers import is_on
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
-from nodepiece.tasks.path_coefficients import COEFFICIENTS, REMEMBERED_BYTES, ROUNDS
+from nodepiece.tasks.path_coefficients import (
+    COEFFICIENTS,
+    ROUNDS,
+    num_chosen,
+    remembered_bytes,
+)
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.task import Task
 from nodepiece.training.checkpoint import Progress
@@ -57,7 +61,8 @@ class EvaluationTime:
     """Seconds of a validation while training, and of the evaluation after it."""
 
     validation: float
-    evaluation: float
+    evaluation: float  # all of it
+    ranking: float = 0.0  # of it, ranking as many facts for the result as were chosen for the time
 
 
 def with_validation_for(experiment: Experiment) -> Experiment:
@@ -101,9 +106,29 @@ def plan_evaluation(
     num_validated = min(num_valid, valid_facts or num_valid)
     num_choices = validations_to_choose(experiment, num_validated, task.graph.num_nodes)
     validation = fixed + each * num_validated
-    total = 2 * fixed + each * sum(ranked) + num_choices * validation
+    ranking = 2 * fixed + each * sum(ranked)
     planned = cast(Task[Any], replace(cast(Any, task), experiment=experiment))
-    return planned, EvaluationTime(validation, total)
+    is_chosen = not settings.test_facts
+    total = ranking + num_choices * validation
+    return planned, EvaluationTime(validation, total, ranking if is_chosen else 0.0)
+
+
+def within_time_left(
+    task: Task[Any], time: EvaluationTime, validation_seconds: float, left: float
+) -> Task[Any]:
+    """The task with fewer facts for the result, if ranking has become slower than it was.
+
+    `validation_seconds` are those of the last validation, `left` those until the deadline.
+    """
+    slower = validation_seconds / time.validation if time.validation else 1.0
+    needed = slower * time.ranking
+    if not needed or needed <= left:
+        return task
+    settings = task.experiment.evaluation
+    number = settings.test_facts or max(map(task.num_evaluated, ("valid", "test")))
+    fewer = min(number, max(MIN_FACTS, int(number * left / needed)))
+    experiment = replace(task.experiment, evaluation=replace(settings, test_facts=fewer))
+    return cast(Task[Any], replace(cast(Any, task), experiment=experiment))
 
 
 def validations_to_choose(experiment: Experiment, num_facts: int, num_nodes: int) -> float:
@@ -111,11 +136,11 @@ def validations_to_choose(experiment: Experiment, num_facts: int, num_nodes: int
 
     Scores of paths that are not remembered are computed again for every coefficient.
     """
-    chosen = sum(is_on(each) and each.choose_coefficient for each in experiment.scorers)
+    chosen = num_chosen(experiment)
     if not chosen:
         return 0.0
-    wanted = chosen * 4 * 2 * num_facts * num_nodes  # bytes: a float32 a query and node
-    remembered = min(1.0, REMEMBERED_BYTES / max(1, wanted))
+    wanted = chosen * 4 * 2 * num_facts * num_nodes
+    remembered = remembered_bytes(experiment, num_facts, num_nodes) / max(1, wanted)
     each_again = len(COEFFICIENTS) * (ROUNDS if chosen > 1 else 1)
     return chosen * (VALIDATIONS_TO_CHOOSE * remembered + each_again * (1 - remembered))
 

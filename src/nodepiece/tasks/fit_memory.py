@@ -11,7 +11,7 @@ from nodepiece.tasks.plan import PlanInput, count_parameters, input_from_sizes
 MARGIN = 0.85  # of the memory that is planned with, as estimates may be too low
 MIN_BATCH = 32
 MIN_ANCHORS = 100
-EVALUATION_SHARE = 0.2  # of the memory, for scores in evaluation
+EVALUATION_SHARE = 0.15  # of the memory, for scores in evaluation; paths keep half as much
 MAX_EVALUATION_GIGABYTES = 1.0
 
 Change = Callable[[Experiment], Experiment]

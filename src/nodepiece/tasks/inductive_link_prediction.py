@@ -243,7 +243,8 @@ INDUCTIVE_LINK_PREDICTION = TaskRecord(
     reads=(
         *("tokenizer.num_anchors", "tokenizer.anchors_per_node"),  # 0: there are none
         *("tokenizer.relations_per_node", "tokenizer.relation_order"),
-        *("encoder", "graph", SCORERS, "sampled"),
+        *("encoder", "graph", SCORERS),
+        *fields_of("sampled", without=["path_queries"]),
         *fields_of("decoder", without=["start_range"]),
         *fields_of("training", without=["shuffle_anchors"]),
         *fields_of("one_vs_all", without=["regularization", "path_queries"]),

@@ -24,13 +24,18 @@ from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.settings import Experiment
 from nodepiece.tasks.evaluator import LinkEvaluator
-from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
+from nodepiece.tasks.path_coefficients import (
+    check_choice,
+    choose_coefficients,
+    remembered_bytes,
+)
 from nodepiece.tasks.run_folder import read_facts, write_facts
 from nodepiece.tasks.task import RANKING, SCORERS, TaskRecord, fields_of
 from nodepiece.tasks.tokens import build_node_embedding, refresh_tokens
 from nodepiece.tokenizer.tokens import TokenTable
 from nodepiece.training.links import link_trainer
 from nodepiece.training.loop import Metrics
+from nodepiece.training.losses import SAMPLED_SOFTMAX
 from nodepiece.training.settings import RANK_METRICS
 from nodepiece.training.trainer import Trainer
 
@@ -112,8 +117,15 @@ class LinkPrediction:
         return self.evaluator.validate(model)
 
     def after_training(self, model: LinkModel, *, log: Callable[[str], None]) -> dict[str, Any]:
-        metric = self.experiment.training.metric
-        return choose_coefficients(model.scorers, metric, lambda: self.validate(model), log=log)
+        experiment, num_valid = self.experiment, len(self.dataset.valid)
+        num_facts = min(num_valid, experiment.evaluation.validation_facts or num_valid)
+        return choose_coefficients(
+            model.scorers,
+            experiment.training.metric,
+            lambda: self.validate(model),
+            log=log,
+            remembered_bytes=remembered_bytes(experiment, num_facts, self.graph.num_nodes),
+        )
 
     def evaluate(
         self, model: LinkModel, split: str, *, progress: Progress | None = None
@@ -192,11 +204,23 @@ def check_hiding(experiment: Experiment) -> None:
             "training.hide_targets hides facts from graph layers and paths, and there are none; "
             "leave it out"
         )
+    is_softmax = training.loss == SAMPLED_SOFTMAX and has_paths
     if training.hide_targets and not training.is_one_vs_all:
-        raise InputError(
-            "training.hide_targets goes with the losses against all nodes; leave it out"
-        )
-    refuse_visible_targets(experiment, "training.hide_targets = true", training.hide_targets)
+        if not is_softmax:
+            raise InputError(
+                "training.hide_targets goes with the losses against all nodes; leave it out"
+            )
+        if experiment.graph.layers:
+            raise InputError(
+                f"training.loss = {training.loss} hides facts from paths, not from graph layers; "
+                "set graph.layers = 0, or a loss against all nodes"
+            )
+    refuse_visible_targets(
+        experiment,
+        "training.hide_targets = true",
+        training.hide_targets,
+        path_queries=experiment.sampled.path_queries if is_softmax else 0,
+    )
     for settings in filter(is_on, experiment.scorers):
         off = f"{settings.name}.{settings.switch} = 0"
         if experiment.evaluation.candidates == "given":
@@ -205,18 +229,29 @@ def check_hiding(experiment: Experiment) -> None:
             )
 
 
-def refuse_visible_targets(experiment: Experiment, needed: str, is_hidden: object) -> None:
-    """Refuse path scorers with sampled negatives, and where paths could use the facts asked for.
+def refuse_visible_targets(
+    experiment: Experiment, needed: str, is_hidden: object, *, path_queries: int = 0
+) -> None:
+    """Refuse path scorers that are not trained, and where paths could use the facts asked for.
 
-    needed: the setting that hides these facts in training.
+    needed: the setting that hides these facts in training. path_queries: on how many facts of a
+    batch they are trained beside sampled negatives.
     """
+    is_one_vs_all = experiment.training.is_one_vs_all
+    is_divided = bool(experiment.one_vs_all.path_queries if is_one_vs_all else path_queries)
+    group = "one_vs_all" if is_one_vs_all else "sampled"
     for settings in filter(is_on, experiment.scorers):
         off = f"{settings.name}.{settings.switch} = 0"
-        if not experiment.training.is_one_vs_all:
-            raise InputError(f"{settings.name} goes with the losses against all nodes; set {off}")
-        if experiment.one_vs_all.path_queries and not settings.separate_losses:
+        if not (is_one_vs_all or path_queries):
+            hint = ""
+            if experiment.training.loss == SAMPLED_SOFTMAX and experiment.task == "link-prediction":
+                hint = ", or sampled.path_queries = 32"
             raise InputError(
-                "one_vs_all.path_queries trains paths on fewer queries than vectors, so each needs "
+                f"{settings.name} goes with the losses against all nodes; set {off}{hint}"
+            )
+        if is_divided and not settings.separate_losses:
+            raise InputError(
+                f"{group}.path_queries trains paths on fewer queries than vectors, so each needs "
                 f"its own loss; set {settings.name}.separate_losses = true, or leave it out"
             )
         if not is_hidden:
@@ -259,8 +294,9 @@ RELATION_PREDICTION = replace(
     example_query="--head X --tail Y",
     reads=(
         *("tokenizer", "encoder", "graph"),
-        *("training", "one_vs_all", "sampled"),
+        *("training", "one_vs_all"),
         *fields_of("decoder", without=["adjacent_pairs"]),
+        *fields_of("sampled", without=["path_queries"]),
         *RANKING,
         *("evaluation.direct_relations", "evaluation.held_out_share"),
     ),

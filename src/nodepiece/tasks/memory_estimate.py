@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from nodepiece.decoders.path_scorers import is_on
 from nodepiece.settings import Experiment
+from nodepiece.tasks.path_coefficients import remembered_bytes
 from nodepiece.tasks.tokens import tokenizer_settings_of
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.losses import SAMPLED_SOFTMAX
@@ -129,7 +130,8 @@ def score_numbers(experiment: Experiment, sizes: Sizes, num_nodes: int) -> float
     if training.is_one_vs_all:
         return copies * training.batch_size * sizes.num_nodes
     if training.loss == SAMPLED_SOFTMAX:
-        return copies * training.batch_size * (training.batch_size + sampled.num_negatives)
+        group = min(training.batch_size, sampled.group_size or training.batch_size)
+        return copies * training.batch_size * (group + sampled.num_negatives)
     if sampled.shared_negatives:
         return copies * training.batch_size * sampled.num_negatives
     return copies / 2 * num_nodes * experiment.encoder.dim  # both ends, before they are summed
@@ -138,7 +140,8 @@ def score_numbers(experiment: Experiment, sizes: Sizes, num_nodes: int) -> float
 def path_numbers(experiment: Experiment, sizes: Sizes) -> float:
     """How many numbers path scorers take in a step."""
     training, propagation = experiment.training, experiment.propagation
-    queries = min(training.batch_size, experiment.one_vs_all.path_queries or training.batch_size)
+    drawn = experiment.one_vs_all if training.is_one_vs_all else experiment.sampled
+    queries = min(training.batch_size, drawn.path_queries or training.batch_size)
     numbers = 0.0
     if experiment.walks.steps:
         numbers += WALK_COPIES * queries * sizes.num_nodes
@@ -160,6 +163,11 @@ def nodes_in_step(experiment: Experiment, sizes: Sizes) -> int:
 
 
 def scores_bytes(experiment: Experiment, sizes: Sizes) -> int:
-    """The bytes of scores in evaluation, at most: those of all test facts, or the limit."""
-    wanted = 4 * OTHER_SCORE_COPIES * 2 * max(1, sizes.num_test_facts) * sizes.num_nodes
-    return min(experiment.evaluation.memory_budget, wanted)
+    """The bytes of scores in evaluation, at most: those of all test facts, or the limit.
+
+    While coefficients are chosen, those of paths are kept too.
+    """
+    num_facts = max(1, sizes.num_test_facts)
+    wanted = 4 * OTHER_SCORE_COPIES * 2 * num_facts * sizes.num_nodes
+    kept = remembered_bytes(experiment, num_facts, sizes.num_nodes)
+    return min(experiment.evaluation.memory_budget, wanted) + kept

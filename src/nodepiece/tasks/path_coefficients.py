@@ -14,7 +14,7 @@ from nodepiece.training.distribution import current_processes
 from nodepiece.training.loop import Metrics
 
 ROUNDS = 2  # of choices with several scorers: the best coefficient of one depends on the others
-REMEMBERED_BYTES = 2**29  # of scores of paths, while coefficients are chosen
+MAX_REMEMBERED = 2**29  # bytes of scores of paths, while coefficients are chosen
 COEFFICIENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # 0: vectors alone
 
 
@@ -24,11 +24,12 @@ def choose_coefficients(
     validate: Callable[[], Metrics],
     *,
     log: Callable[[str], None],
+    remembered_bytes: int = MAX_REMEMBERED,
 ) -> dict[str, Any]:
     """Set the best coefficient of each scorer, one after the other; returns it for metrics.json.
 
     Several are chosen in `ROUNDS` rounds; what was tried in the last one is returned. Scorers
-    without `choose_coefficient` keep theirs.
+    without `choose_coefficient` keep theirs. Scores of up to `remembered_bytes` are kept.
     """
     chosen = {
         name: scorer
@@ -38,7 +39,7 @@ def choose_coefficients(
     tried: dict[str, dict[float, float]] = {}
     with ExitStack() as remembered:
         for scorer in chosen.values():
-            remembered.enter_context(remembering_scores(scorer, REMEMBERED_BYTES // len(chosen)))
+            remembered.enter_context(remembering_scores(scorer, remembered_bytes // len(chosen)))
         for _ in range(ROUNDS if len(chosen) > 1 else 1):
             tried = {
                 name: try_coefficients(name, scorer, metric, validate, log=log)
@@ -57,6 +58,21 @@ def choose_coefficients(
             for name, scores in tried.items()
         },
     }
+
+
+def remembered_bytes(experiment: Experiment, num_facts: int, num_nodes: int) -> int:
+    """The bytes of scores that are kept while coefficients are chosen by so many facts.
+
+    Half of what evaluation may use for scores, at most.
+    """
+    chosen = num_chosen(experiment)
+    wanted = chosen * 4 * 2 * num_facts * num_nodes  # a float32 a query and node
+    return min(wanted, MAX_REMEMBERED, experiment.evaluation.memory_budget // 2)
+
+
+def num_chosen(experiment: Experiment) -> int:
+    """The number of path scorers whose coefficient is chosen."""
+    return sum(is_on(each) and each.choose_coefficient for each in experiment.scorers)
 
 
 @contextmanager

@@ -20,7 +20,14 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.report import Report
 from nodepiece.files import write_json
 from nodepiece.settings import Experiment, settings_by_name, to_literal
-from nodepiece.tasks.budget import Budget, clock_of, plan_evaluation, recorded
+from nodepiece.tasks.budget import (
+    Budget,
+    EvaluationTime,
+    clock_of,
+    plan_evaluation,
+    recorded,
+    within_time_left,
+)
 from nodepiece.tasks.peak import peaks
 from nodepiece.tasks.registry import check_task
 from nodepiece.tasks.run_folder import (
@@ -118,7 +125,7 @@ def train_and_evaluate(
     limit_threads()
     model = task.build_model(table).to(options.device)
     options.log(f"{num_parameters(model):,} parameters")
-    clock = None
+    clock, time = None, EvaluationTime(0.0, 0.0)
     if options.budget is not None:
         task, time = plan_evaluation(task, model, options.budget)
         clock = clock_of(options.budget, time)
@@ -136,6 +143,9 @@ def train_and_evaluate(
     start = perf_counter()
     chosen = task.after_training(model, log=options.log)
     choose_seconds = {"choose": perf_counter() - start} if chosen else {}
+    if options.budget is not None and clock is not None:
+        left = options.budget.deadline - perf_counter()
+        task = within_time_left(task, time, clock.last_validation, left)
     experiment = recorded(task.experiment, progress)
     if is_first:
         update_config(folder, experiment)  # if killed before the next line: --resume

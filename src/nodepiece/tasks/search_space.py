@@ -59,12 +59,12 @@ def search_space(base: Experiment, num_nodes: int, num_facts: int, fixed: Collec
         space["decoder.query_dropout"] = around(base.decoder.query_dropout, QUERY_DROPOUTS)
         if training.loss != "filtered-cross-entropy":
             space["one_vs_all.smoothing"] = around(base.one_vs_all.smoothing, SMOOTHINGS)
-        if base.walks.steps:
-            space["walks.steps"] = around(base.walks.steps, WALK_STEPS)
     elif training.loss == SAMPLED_SOFTMAX or base.sampled.shared_negatives:
         space["sampled.num_negatives"] = scaled(
             base.sampled.num_negatives, (0.5, 1, 2, 4), 1, max(1, num_nodes)
         )
+    if base.walks.steps:
+        space["walks.steps"] = around(base.walks.steps, WALK_STEPS)
     return {name: part for name, part in space.items() if name not in fixed}
 
 

@@ -14,6 +14,7 @@ from nodepiece.settings import (
 from nodepiece.tasks.task import TaskRecord
 from nodepiece.training.losses import SAMPLED_SOFTMAX
 
+OF_SOFTMAX = ("sampled.group_size", "sampled.path_queries")
 NOT_OF_SOFTMAX = (
     *("sampled.margin", "sampled.temperature"),
     *("sampled.shared_negatives", "sampled.separate_masks"),
@@ -64,7 +65,7 @@ def why_unread(
         return f'training.loss = "{training.loss}" has sampled negatives'
     if name == "one_vs_all.smoothing" and training.loss == "filtered-cross-entropy":
         return f'training.loss = "{training.loss}" has no smoothing'
-    if name == "one_vs_all.path_queries" and not any(map(is_on, experiment.scorers)):
+    if name.endswith(".path_queries") and not any(map(is_on, experiment.scorers)):
         return "no path scorer is switched on"
     if name == "one_vs_all.hide_pairs" and not training.hide_targets:
         return "training.hide_targets is false"
@@ -72,6 +73,8 @@ def why_unread(
         return f'training.loss = "{training.loss}" is against all nodes'
     if name == "sampled.lazy_rows" and experiment.task == "inductive-link-prediction":
         return f"{experiment.task} updates all rows"
+    if training.loss != SAMPLED_SOFTMAX and name in OF_SOFTMAX:
+        return f'only training.loss = "{SAMPLED_SOFTMAX}" has it'
     if training.loss == SAMPLED_SOFTMAX and name in NOT_OF_SOFTMAX:
         return f'training.loss = "{SAMPLED_SOFTMAX}" shares its negatives and has no margin'
     return None

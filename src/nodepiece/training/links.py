@@ -20,7 +20,7 @@ from nodepiece.training.batches import (
 from nodepiece.training.distribution import current_processes
 from nodepiece.training.hidden_edges import HidingGroups, hidden_together
 from nodepiece.training.losses import SAMPLED_SOFTMAX
-from nodepiece.training.objectives import one_vs_all_loss, sampled_negatives_loss
+from nodepiece.training.objectives import one_vs_all_loss, path_loss, sampled_negatives_loss
 from nodepiece.training.sampled_softmax import sampled_softmax_loss, tail_frequencies
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 from nodepiece.training.trainer import Trainer
@@ -58,7 +58,7 @@ def link_trainer(
     return Trainer(
         model,
         fact_batches(edges, model.num_relations, training.batch_size, sampled),
-        sampled_objective(model, edges, training.loss, sampled, generator=generator),
+        sampled_objective(model, edges, training, sampled, generator=generator),
         training,
         generator=generator,
         after_step=model.after_step,
@@ -108,23 +108,44 @@ def why_all_rows(model: LinkModel, num_nodes: int) -> str:
 def sampled_objective(
     model: LinkModel,
     edges: Tensor,
-    loss: str,
+    training: TrainingSettings,
     settings: SampledSettings,
     *,
     generator: torch.Generator,
 ) -> Callable[[FactBatch], Tensor]:
-    """The loss of a batch of facts against sampled negatives."""
-    if loss != SAMPLED_SOFTMAX:
+    """The loss of a batch of facts against sampled negatives, and of path scorers if any."""
+    if training.loss != SAMPLED_SOFTMAX:
         return partial(
-            sampled_negatives_loss, model, loss=loss, settings=settings, generator=generator
+            sampled_negatives_loss,
+            model,
+            loss=training.loss,
+            settings=settings,
+            generator=generator,
         )
-    return partial(
+    of_vectors = partial(
         sampled_softmax_loss,
         model,
         num_negatives=settings.num_negatives,
+        group_size=settings.group_size,
         frequencies=tail_frequencies(edges, model.num_nodes),
         generator=generator,
     )
+    processes = current_processes()
+    if processes.share(training.batch_size) % (settings.group_size or 1) and processes.count > 1:
+        raise InputError(
+            f"sampled.group_size = {settings.group_size} must divide the share of a process, "
+            f"{processes.share(training.batch_size)} of {training.batch_size} facts; change one"
+        )
+    if not model.scorers:
+        return of_vectors
+    if processes.count > 1:
+        raise InputError(
+            f"{' and '.join(model.scorers)} beside {SAMPLED_SOFTMAX} is for one process; train "
+            "with one, or against all nodes"
+        )
+    hidden = hidden_together(edges, model.num_nodes, pairs=False)
+    of_paths = partial(path_loss, model, num_queries=settings.path_queries, hidden=hidden)
+    return lambda batch: of_vectors(batch) + of_paths(batch)
 
 
 def query_batches(

@@ -151,7 +151,8 @@ def fit_stages(
         fitting.report(record)
         trainer.model.train()
         if clock is not None:
-            clock.in_validation += perf_counter() - start
+            clock.last_validation = perf_counter() - start
+            clock.in_validation += clock.last_validation
 
     asked = False
 

@@ -15,7 +15,7 @@ from nodepiece.encoders.complex_numbers import moduli
 from nodepiece.training.batches import FactBatch, QueryBatch
 from nodepiece.training.distribution import current_processes
 from nodepiece.training.hidden_edges import HidingGroups
-from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES
+from nodepiece.training.losses import ONE_VS_ALL_LOSSES, SAMPLED_LOSSES, cross_entropy_all
 from nodepiece.training.settings import OneVsAllSettings, SampledSettings, TrainingSettings
 
 
@@ -138,6 +138,21 @@ def loss_of_answers(
         cubes = of_ends.view(2, -1).sum(dim=0) + of_relations
         loss = loss + settings.regularization * (cubes * sample_weight).sum() / 3
     return loss
+
+
+def path_loss(
+    model: LinkModel, batch: FactBatch, num_queries: int, *, hidden: HidingGroups
+) -> Tensor:
+    """The loss of the path scorers on the first facts of a batch, against all nodes: ().
+
+    Paths do not use these facts, nor what is hidden with them.
+    """
+    heads, relations, tails, edges = (part[:num_queries] for part in batch[:4])
+    edge_mask = hidden.mask_without(edges)
+    scores = model.scorers.all_scores(heads, relations, lambda: model.path_graph(edge_mask))
+    answers = torch.stack([torch.arange(len(heads), device=heads.device), tails])
+    losses = [cross_entropy_all(each.float(), answers, smoothing=0.0) for _, each in scores]
+    return torch.stack(losses).sum()
 
 
 def sampled_negatives_loss(

@@ -28,26 +28,37 @@ def sampled_softmax_loss(
     num_negatives: int,
     frequencies: Tensor,  # (num_nodes,) from `tail_frequencies`
     *,
+    group_size: int = 0,
     generator: torch.Generator,
 ) -> Tensor:
     """The mean over facts of -log softmax of the answer, among candidates shared by the batch.
 
-    The tails of all processes are candidates in each of them.
+    The tails of all processes are candidates in each of them. With `group_size` so many facts share
+    candidates: their own tails, and those drawn, which are the same for all. A larger batch then
+    takes more time only in proportion.
     """
     batch_size, device = len(batch.heads), batch.heads.device
     drawn = torch.randint(model.num_nodes, (num_negatives,), generator=generator, device=device)
-    others = batch.tails[:0] if batch.other_tails is None else batch.other_tails
-    candidates = torch.cat([batch.tails, others, drawn])
-    vectors = distinct_vectors(model, torch.cat([batch.heads, candidates]))
-    relations = model.relation_vectors().index_select(0, batch.relations)
-    scores = model.decoder.score_all_tails(vectors[:batch_size], relations, vectors[batch_size:])
-    losses = softmax_estimate(
-        scores.float(),
-        batch.tails,
-        candidates,
-        expected_counts(candidates, frequencies, batch_size + len(others)),
-    )
-    return losses.mean() if batch.sample_weight is None else (losses * batch.sample_weight).mean()
+    others = batch.tails[:0] if batch.other_tails is None or group_size else batch.other_tails
+    shared = torch.cat([others, drawn])  # by all groups
+    vectors = distinct_vectors(model, torch.cat([batch.heads, batch.tails, shared]))
+    head, tail, negative = torch.split(vectors, [batch_size, batch_size, len(shared)])
+    relation = model.relation_vectors().index_select(0, batch.relations)
+    weight = batch.sample_weight
+    weight = torch.ones(batch_size, device=device) if weight is None else weight
+    losses, size = [], group_size or batch_size
+    for start in range(0, batch_size, size):
+        group = slice(start, start + size)
+        answers = batch.tails[group]
+        candidates = torch.cat([answers, shared])
+        scores = model.decoder.score_all_tails(
+            head[group], relation[group], torch.cat([tail[group], negative])
+        )
+        counts = expected_counts(candidates, frequencies, len(answers) + len(others))
+        losses.append(
+            softmax_estimate(scores, answers, candidates, counts, weight[group] / batch_size)
+        )
+    return torch.stack(losses).sum()
 
 
 def expected_counts(candidates: Tensor, frequencies: Tensor, batch_size: int) -> Tensor:
@@ -62,15 +73,17 @@ def softmax_estimate(
     answers: Tensor,  # (batch_size,)
     candidates: Tensor,  # (num_candidates,)
     counts: Tensor,  # (num_candidates,) how often each is expected
+    weight: Tensor,  # (batch_size,)
 ) -> Tensor:
-    """-log softmax of every answer: (batch_size,)."""
+    """The weighted sum of -log softmax of every answer: ()."""
     log_counts = counts.clamp_min(1e-30).log()
     if scores.device.type == "cpu" and scores.numel() > softmax_cpu.BLOCK_NUMBERS:
-        return softmax_cpu.sampled_softmax_losses(scores, answers, candidates, log_counts)
+        return softmax_cpu.sampled_softmax_loss(scores, answers, candidates, log_counts, weight)
+    scores = scores.to(log_counts.dtype)
     positive = scores.diagonal()
     corrected = scores - log_counts
     corrected = corrected.masked_fill(candidates == answers[:, None], MASKED)
-    return torch.logaddexp(positive, corrected.logsumexp(dim=1)) - positive
+    return ((torch.logaddexp(positive, corrected.logsumexp(dim=1)) - positive) * weight).sum()
 
 
 def distinct_vectors(model: FactScorer, nodes: Tensor) -> Tensor:

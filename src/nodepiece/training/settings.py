@@ -116,11 +116,15 @@ class SampledSettings:
     steps_per_epoch: int = 0  # of facts drawn at random; 0: an epoch has every fact once
     # update only anchors (or nodes) in use, without momentum; None: with sampled-softmax, if many
     lazy_rows: bool | None = None
+    group_size: int = 0  # sampled-softmax: facts of a batch that share candidates; 0: all
+    # sampled-softmax: facts of a batch that path scorers are trained on, against all nodes
+    path_queries: int = 0
 
     def __post_init__(self) -> None:
         if self.num_negatives < 1:
             raise InputError(f"sampled.num_negatives must be at least 1, got {self.num_negatives}")
-        refuse_negative(self, "sampled", "temperature", "steps_per_epoch")
+        counts = ("steps_per_epoch", "path_queries", "group_size")
+        refuse_negative(self, "sampled", "temperature", *counts)
         if self.separate_masks and self.shared_negatives:
             raise InputError(
                 "sampled.separate_masks is for negatives of each fact; set "

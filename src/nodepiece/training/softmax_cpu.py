@@ -58,46 +58,66 @@ class _SoftmaxLoss(torch.autograd.Function):
         return (gradient if of_loss == 1 else gradient * of_loss), None, None, None
 
 
-def sampled_softmax_losses(
-    scores: Tensor, answers: Tensor, candidates: Tensor, log_counts: Tensor
+def sampled_softmax_loss(
+    scores: Tensor, answers: Tensor, candidates: Tensor, log_counts: Tensor, weight: Tensor
 ) -> Tensor:
-    """`softmax_estimate` of `sampled_softmax.py`: (batch_size,).
+    """The sum over rows of weight * `softmax_estimate` of `sampled_softmax.py`: ().
 
-    scores (batch_size, num_candidates) with the answer of row n in column n, answers
-    (batch_size,), candidates and log_counts (num_candidates,).
+    scores (batch_size, num_candidates) with the answer of row n in column n, in any precision;
+    answers and weight (batch_size,), candidates and log_counts (num_candidates,).
     """
-    losses: Tensor = _SampledSoftmax.apply(scores, answers, candidates, log_counts)  # type: ignore[no-untyped-call]
-    return losses
+    loss: Tensor = _SampledSoftmax.apply(scores, answers, candidates, log_counts, weight)  # type: ignore[no-untyped-call]
+    return loss
 
 
 class _SampledSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, answers: Tensor, candidates: Tensor, log_counts: Tensor
+        ctx: Any,
+        scores: Tensor,
+        answers: Tensor,
+        candidates: Tensor,
+        log_counts: Tensor,
+        weight: Tensor,
     ) -> Tensor:
         scores = scores.contiguous()
         num_rows, num_columns = scores.shape
-        positive = scores.diagonal()
-        gradient, losses = torch.empty_like(scores), scores.new_empty(num_rows)
+        positive = scores.diagonal().to(log_counts.dtype)
+        gradient, losses = torch.empty_like(scores), log_counts.new_empty(num_rows)
         size = max(1, BLOCK_NUMBERS // num_columns)
-        for start in range(0, num_rows, size):
-            rows = slice(start, start + size)
-            result = gradient[rows]
-            torch.sub(scores[rows], log_counts, out=result)
-            largest = torch.maximum(result.amax(dim=1), positive[rows])
-            result.sub_(largest[:, None]).exp_()
-            result.masked_fill_(candidates == answers[rows, None], 0.0)
-            of_answer = (positive[rows] - largest).exp()
-            total = result.sum(dim=1) + of_answer
-            losses[rows] = largest + total.log() - positive[rows]
-            result.div_(total[:, None])
-            result[torch.arange(len(result)), torch.arange(start, start + len(result))] += (
-                of_answer / total - 1
-            )
+        work = log_counts.new_empty(size, num_columns)
+        rows, columns = equal_pairs(answers, candidates)
+        places = (rows % size) * num_columns + columns  # in the block of each row
+        ends = torch.searchsorted(rows, torch.arange(0, num_rows + size, size)).tolist()
+        for block, start in enumerate(range(0, num_rows, size)):
+            chosen = slice(start, start + size)
+            here = work[: len(scores[chosen])]
+            torch.sub(scores[chosen], log_counts, out=here)
+            largest = torch.maximum(here.amax(dim=1), positive[chosen])
+            here.sub_(largest[:, None]).exp_()
+            work.view(-1).index_fill_(0, places[ends[block] : ends[block + 1]], 0.0)
+            of_answer = (positive[chosen] - largest).exp()
+            total = here.sum(dim=1) + of_answer
+            losses[chosen] = largest + total.log() - positive[chosen]
+            share = weight[chosen] / total
+            here.mul_(share[:, None])
+            here.diagonal(start).add_(share * of_answer - weight[chosen])
+            gradient[chosen] = here
         ctx.save_for_backward(gradient)
-        return losses
+        return (losses * weight).sum()
 
     @staticmethod
-    def backward(ctx: Any, of_losses: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, of_loss: Tensor) -> tuple[Tensor, None, None, None, None]:
         (gradient,) = ctx.saved_tensors
-        return gradient * of_losses[:, None], None, None, None
+        return (gradient if of_loss == 1 else gradient * of_loss), None, None, None, None
+
+
+def equal_pairs(answers: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows, ascending, and columns at which a candidate is the answer of a row."""
+    ordered, order = torch.sort(candidates)
+    answers = answers.contiguous()
+    first = torch.searchsorted(ordered, answers)
+    counts = torch.searchsorted(ordered, answers, right=True) - first
+    rows = torch.repeat_interleave(torch.arange(len(answers)), counts)
+    before = (counts.cumsum(0) - counts)[rows]
+    return rows, order[first[rows] + torch.arange(len(rows)) - before]

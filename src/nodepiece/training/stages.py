@@ -66,6 +66,7 @@ class Clock:
         self.deadline, self.validation_seconds, self.now = deadline, validation_seconds, now
         self.begin, self.first_step = now(), 0
         self.in_validation = 0.0  # seconds since the beginning of the stage
+        self.last_validation = validation_seconds
         self.is_time_up = False
 
     def start(self, num_steps: int) -> None:
