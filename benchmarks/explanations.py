@@ -1,33 +1,37 @@
 """How good are explanations? What right answers lose without the facts that explain them.
 
-As in Kelpie (Rossi et al., 2022): over test facts whose tail the model ranks first, the necessary
-facts that `run.explain` names are removed, at most 4 of each answer and those of all answers at
-once, and beside that as many random facts of the same two nodes. Of an answer that does not fall
-without the facts named, none is necessary and none is removed, in either case. Ranks of these
-answers are then measured in the model as it is (tokens and vectors computed again) and after
-training again without the facts, with the same settings and seed. Known answers of the whole
-dataset are left out of the ranks throughout, removed facts included.
+As in Kelpie (Rossi et al., 2022): over test facts whose tail the model ranks first, the facts that
+`run.explain` names are removed, at most 4 of each answer and those of all answers at once, and
+beside that as many random facts of the same two nodes. Ranks of these answers are then measured in
+the model as it is (tokens and vectors computed again) and after training again without the facts,
+with the same settings. Known answers of the whole dataset are left out of the ranks throughout,
+removed facts included.
 
-    python -m benchmarks.explanations FOLDER --experiment codex-s-best --device cuda
+Another training loses some of these answers even if no fact is removed: they were chosen because
+one training had them right. So the reference is `control`, trained again on the whole graph. What
+the removal loses is the MRR of control less the MRR without the facts, each the mean of some
+trainings with other seeds than that of the model that was explained. The result also has what is
+lost in all, control included, and a bootstrap over the answers.
 
-runs all stages, and a stage that is done is not repeated. Each can be run by itself, also on
-another machine, given FOLDER: the runs are needed by their own stages alone, the rest is JSON.
+    python -m benchmarks.explanations FOLDER --experiment codex-s-best --device cuda --jobs 3
 
-    ... --stage train --variant base          trains on the whole graph: FOLDER/base
-    ... --stage choose                        explains right answers: FOLDER/chosen.json
-    ... --stage train --variant explained     trains without the necessary facts, and ranks
-    ... --stage train --variant random        trains without random facts, and ranks
-    ... --stage train --variant control       trains on the whole graph with another seed, and ranks
-    ... --stage evaluate                      FOLDER/result.json
+runs all stages, and what is done is not repeated. Each stage can be run by itself, also on another
+machine, given FOLDER: the runs are needed by `choose` and `rank` alone, the rest is JSON.
 
-`control` is optional: it shows how many of these answers another training loses by chance.
+    ... --stage base         trains on the whole graph: FOLDER/base
+    ... --stage choose       explains right answers: FOLDER/chosen.json
+    ... --stage train        FOLDER/VARIANT-TRAINING, --jobs at a time
+    ... --stage rank         FOLDER/ranks-VARIANT-TRAINING.json
+    ... --stage evaluate     FOLDER/result.json
 """
 
 import argparse
 import json
 import shlex
+import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,9 +52,10 @@ from nodepiece.inference.score_facts import score_facts
 from nodepiece.settings import load_experiment
 from nodepiece.tokenizer.changing_graph import NamedFact, without
 
-VARIANTS = ("base", "explained", "random", "control")
-STAGES = ("train", "choose", "evaluate", "all")
+VARIANTS = ("control", "explained", "random")
+STAGES = ("base", "choose", "train", "rank", "evaluate", "all")
 WARM_UP = 2  # explanations that are not timed: kernels are compiled, indices built
+NUM_SAMPLES = 10_000  # of the bootstrap
 
 
 def main() -> None:
@@ -59,41 +64,78 @@ def main() -> None:
     parser.add_argument("--experiment", required=True)
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     parser.add_argument("--stage", choices=STAGES, default="all")
-    parser.add_argument("--variant", choices=VARIANTS, action="append")
+    parser.add_argument("--variant", choices=VARIANTS, help="train this one alone")
+    parser.add_argument("--training", type=int, default=1, help="of the variant, from 1 on")
+    parser.add_argument("--trainings", type=int, default=3, help="of each variant")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--number", type=int, default=100, help="of right answers")
     parser.add_argument("--facts", type=int, default=4, help="at most, of an answer")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the choice of answers")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2, help="of explanations")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    variants = options.variant or ["base", "explained", "random"]
-    if options.stage in ("train", "all") and "base" in variants:
-        train(options, "base")
-    if options.stage in ("choose", "all") and not (options.folder / "chosen.json").is_file():
-        write_json(options.folder / "chosen.json", choose(options))
-    if options.stage in ("train", "all"):
-        for variant in variants:
-            if variant != "base" and not ranks_file(options, variant).is_file():
-                write_json(ranks_file(options, variant), ranks_after(options, variant))
-    if options.stage in ("evaluate", "all"):
+    if options.variant is not None:
+        train(options, options.variant, options.training)
+        return
+    stages = STAGES[:-1] if options.stage == "all" else (options.stage,)
+    if "base" in stages:
+        train(options, "base", 0)
+    with ThreadPoolExecutor(1) as beside:
+        control = beside.submit(train_all, options, ["control"] if "train" in stages else [])
+        if "choose" in stages and not (options.folder / "chosen.json").is_file():
+            write_json(options.folder / "chosen.json", choose(options))
+        train_all(options, ["explained", "random"] if "train" in stages else [])
+        control.result()
+    for variant, training in trainings(options) if "rank" in stages else ():
+        place = options.folder / f"ranks-{variant}-{training}.json"
+        if not place.is_file():
+            write_json(place, ranks_after(options, variant, training))
+    if "evaluate" in stages:
         result = evaluate(options)
         print(json.dumps(result, indent=1))
         write_json(options.folder / "result.json", result)
 
 
-def ranks_file(options: argparse.Namespace, variant: str) -> Path:
-    return options.folder / f"ranks-{variant}.json"
+def trainings(options: argparse.Namespace) -> list[tuple[str, int]]:
+    """The variants and the numbers of their trainings."""
+    numbers = range(1, options.trainings + 1)
+    return [(variant, number) for number in numbers for variant in VARIANTS]
 
 
-def train(options: argparse.Namespace, variant: str) -> LinkRun:
+def train_all(options: argparse.Namespace, variants: list[str]) -> None:
+    """Train some variants in processes of their own, some at a time."""
+
+    def start(job: tuple[str, int]) -> None:
+        chosen = ["--stage", "train", "--variant", job[0], "--training", str(job[1])]
+        command = [sys.executable, "-m", "benchmarks.explanations", *sys.argv[1:], *chosen]
+        subprocess.run(command, check=True)
+
+    wanted = [
+        job
+        for job in trainings(options)
+        if job[0] in variants and not is_trained(place_of(options, *job))
+    ]
+    with ThreadPoolExecutor(max(1, options.jobs)) as pool:
+        list(pool.map(start, wanted))
+
+
+def place_of(options: argparse.Namespace, variant: str, training: int) -> Path:
+    """Where a run is; the base has no number."""
+    return options.folder / (f"{variant}-{training}" if training else variant)
+
+
+def is_trained(place: Path) -> bool:
+    return (place / "metrics.json").is_file()
+
+
+def train(options: argparse.Namespace, variant: str, training: int) -> LinkRun:
     """The run of a variant: trained on the facts that it keeps, unless it is there already."""
-    place = options.folder / variant
-    if not (place / "metrics.json").is_file():
+    place = place_of(options, variant, training)
+    if not is_trained(place):
         settings = load_experiment(options.experiment, options.overrides)
+        settings = replace(settings, seed=settings.seed + training)
         data: Dataset | None = None
-        if variant == "control":
-            settings = replace(settings, seed=settings.seed + 1)
         if variant in ("explained", "random"):
             data = reduced(options, nodepiece.open_dataset(settings.dataset), variant)
         nodepiece.train(settings, place, data=data, device=options.device, overwrite=True)
@@ -125,11 +167,9 @@ def choose(options: argparse.Namespace) -> dict[str, Any]:
     numba.set_num_threads(min(options.threads, numba.get_num_threads()))
     run, rng = load_links(options.folder / "base"), np.random.default_rng(options.seed)
     snapshot = run.snapshot
-    with torch.no_grad():
-        ranks = score_facts(snapshot, run.dataset.test.astype(np.int64), 2**30).tail_rank
-    right = rng.permutation(np.flatnonzero(ranks == 1))[: options.number]
+    right = right_answers(run, options.number, rng=rng)
     names, answers, seconds = run.dataset.names, [], []
-    for place, row in enumerate(run.dataset.test[right].tolist()):
+    for place, row in enumerate(right.tolist()):
         asked = (names.node(row[0]), names.relation(row[1]), names.node(row[2]))
         for _ in range(WARM_UP if place == 0 else 1):
             start = time.perf_counter()
@@ -137,8 +177,7 @@ def choose(options: argparse.Namespace) -> dict[str, Any]:
                 head=asked[0], relation=asked[1], tail=asked[2], facts=options.facts
             )
             seconds.append(time.perf_counter() - start)
-        falls = found.rank_without_all is not None and found.rank_without_all > found.rank
-        explained = [each.fact for each in found.necessary] if falls else []
+        explained = [each.fact for each in found.necessary]
         answers.append(
             {
                 "fact": asked,
@@ -158,6 +197,18 @@ def choose(options: argparse.Namespace) -> dict[str, Any]:
     }
     chosen["threads"] = torch.get_num_threads()
     return chosen
+
+
+def right_answers(run: LinkRun, number: int, *, rng: np.random.Generator) -> IntArray:
+    """Random test facts whose tail is ranked first: (number, 3), or all that there are."""
+    left = run.dataset.test[rng.permutation(len(run.dataset.test))]
+    found = left[:0]
+    while len(left) and len(found) < number:
+        some, left = left[:number], left[number:]
+        with torch.no_grad():
+            ranks = score_facts(run.snapshot, some.astype(np.int64), 2**30).tail_rank
+        found = np.concatenate([found, some[ranks == 1]])
+    return found[:number]
 
 
 def random_facts(
@@ -181,9 +232,9 @@ def ranks_of(queries: list[RankedAnswer], snapshot: Scoring) -> list[float]:
     return [query.outcome(snapshot).rank for query in queries]
 
 
-def ranks_after(options: argparse.Namespace, variant: str) -> dict[str, Any]:
+def ranks_after(options: argparse.Namespace, variant: str, training: int) -> dict[str, Any]:
     """The ranks of the chosen answers after training again, and the test scores of the new run."""
-    chosen, after = read(options), train(options, variant)
+    chosen, after = read(options), load_links(place_of(options, variant, training))
     whole = nodepiece.open_dataset(load_experiment(options.experiment, options.overrides).dataset)
     known = replace(after.dataset, train=whole.train)
     if known.names.fingerprint != after.dataset.names.fingerprint:
@@ -193,7 +244,8 @@ def ranks_after(options: argparse.Namespace, variant: str) -> dict[str, Any]:
     queries = []
     for head, relation, tail in rows.tolist():
         start, count = filters.known_tails.find(np.array([head]), np.array([relation]))
-        answers = filters.known_tails.answers[start[0] : start[0] + count[0]].astype(np.int64)
+        places = np.arange(start[0], start[0] + count[0])
+        answers = filters.known_tails.answers_at(places).astype(np.int64)
         queries.append(RankedAnswer(head, relation, tail, answers[answers != tail]))
     metrics = json.loads((after.folder / "metrics.json").read_text())
     return {"ranks": ranks_of(queries, after.snapshot), "test": scores_in(metrics)}
@@ -208,21 +260,24 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
     chosen = read(options)
     answers, milliseconds = chosen["answers"], np.array(chosen["milliseconds"])
     numbers = [len(answer["explained"]) for answer in answers]
-    again = {
-        variant: json.loads(ranks_file(options, variant).read_text())
-        for variant in VARIANTS[1:]
-        if ranks_file(options, variant).is_file()
-    }
+    again: dict[str, list[dict[str, Any]]] = {variant: [] for variant in VARIANTS}
+    for variant in VARIANTS:
+        for place in sorted(options.folder.glob(f"ranks-{variant}-*.json")):
+            again[variant].append(json.loads(place.read_text()))
+    ranks = {name: np.array([each["ranks"] for each in found]) for name, found in again.items()}
+    as_it_is = {name: np.array([found]) for name, found in chosen["as it is"].items()}
+    as_it_is["control"] = np.ones((1, len(answers)))
     settings = load_experiment(options.experiment, options.overrides)
-    trained = {name: lost(np.array(found["ranks"])) for name, found in again.items()}
-    as_it_is = {name: lost(np.array(ranks)) for name, ranks in chosen["as it is"].items()}
-    result: dict[str, Any] = {
+    return {
+        "what": "explanations: what right answers lose without the facts that explain them",
         "command": "python -m benchmarks.explanations FOLDER "
         + shlex.join(argument for argument in sys.argv[1:] if argument != str(options.folder)),
         "experiment": options.experiment,
         "dataset": settings.dataset,
         "answers": len(answers),
-        "answers with necessary facts": sum(number > 0 for number in numbers),
+        "answers that fall without their facts": sum(
+            answer["rank_without"] is not None and answer["rank_without"] > 1 for answer in answers
+        ),
         "facts": {"mean": float(np.mean(numbers)), "removed": {
             variant: len(removed_facts(chosen, variant)) for variant in ("explained", "random")
         }},
@@ -232,21 +287,45 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
             "p95": float(np.percentile(milliseconds, 95)),
             "threads": chosen["threads"],
         },
-        "lost as it is": as_it_is,
-        "lost after training again": trained,
-        "test": {name: found["test"] for name, found in again.items()},
+        "as it is": compared(as_it_is),
+        "after training again": compared(ranks),
+        "trainings": {name: len(found) for name, found in again.items()},
+        "test mrr": {
+            name: [each["test"]["mrr"] for each in found] for name, found in again.items()
+        },
     }  # fmt: skip
-    for name in ("lost as it is", "lost after training again"):
-        found = result[name]
-        if {"explained", "random"} <= set(found):
-            chance = found["random"]["mrr"]
-            found["factor"] = found["explained"]["mrr"] / chance if chance else None
+
+
+def compared(ranks: dict[str, FloatArray]) -> dict[str, Any]:
+    """MRR and Hits@1 of each variant, what removals lose beside control, and their ratio.
+
+    ranks: (num_trainings, num_answers) of each variant. The ratio is None where removing random
+    facts loses nothing. `interval` has 90 % of the bootstrap over answers.
+    """
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, ranks["control"].shape[1], (NUM_SAMPLES, ranks["control"].shape[1]))
+    result: dict[str, Any] = {}
+    for name, values in (
+        ("mrr", {variant: (1 / found).mean(0) for variant, found in ranks.items()}),
+        ("hits@1", {variant: (found <= 1).mean(0) for variant, found in ranks.items()}),
+    ):
+        lost = {each: values["control"] - values[each] for each in ("explained", "random")}
+        explained, random = (lost[each][drawn].mean(1) for each in ("explained", "random"))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(random > 0, explained / random, np.inf)
+        chance = float(lost["random"].mean())
+        result[name] = {
+            "after": {variant: float(found.mean()) for variant, found in values.items()},
+            "lost in all": {variant: float(1 - found.mean()) for variant, found in values.items()},
+            "lost by removal": {each: float(found.mean()) for each, found in lost.items()},
+            "interval": {
+                "explained": np.quantile(explained, [0.05, 0.95]).tolist(),
+                "random": np.quantile(random, [0.05, 0.95]).tolist(),
+            },
+            "ratio": float(lost["explained"].mean()) / chance if chance > 0 else None,
+            "ratio at least (95 % of the bootstrap)": float(np.quantile(ratios, 0.05)),
+        }
     return result
-
-
-def lost(ranks: FloatArray) -> dict[str, float]:
-    """What MRR and Hits@1 lose from 1; ties counted half."""
-    return {"mrr": float(1 - (1 / ranks).mean()), "hits@1": float(1 - (ranks <= 1).mean())}
 
 
 if __name__ == "__main__":

@@ -6,13 +6,15 @@ in Kelpie (Rossi et al., 2022). Each is taken out of the graph: tokens and vecto
 computed again, path scorers do not follow its edges, and the answer is ranked again.
 
 A model may depend on a fact that is no evidence, for example because it makes an anchor near: when
-it is trained again without the fact, it makes up for it. So what the answer loses is multiplied by
-the support of rules, and losses by vectors count up to ENOUGH only. A cheap estimate chooses which
-facts are taken out exactly, and facts are combined until the answer falls.
+it is trained again without the fact, it makes up for it. And where several facts are evidence for
+the same, a model that is trained again without one uses the others. So each fact is judged by what
+the model loses without it and by what rules lose, given the facts that are taken out already. A
+cheap estimate chooses which facts are taken out exactly. Facts are combined until the answer falls
+and the rules that are left no longer support it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -23,17 +25,18 @@ from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.inference.answer_rank import Outcome, RankedAnswer
 from nodepiece.inference.explained import Explainable, named_fact
 from nodepiece.inference.explanation import NecessaryFact
-from nodepiece.inference.rule_evidence import rule_support
+from nodepiece.inference.rule_evidence import Support, rule_support
 
 NUM_BY_RULES = 40  # candidates by the support of rules
 NUM_NEAR = 12  # candidates by closeness
 NUM_BY_PATHS = 32  # candidates by what paths lose without them
 NUM_LATER = 16  # candidates for a second fact and later ones
-NUM_EXACT = 3  # combinations that are tried exactly, where estimates are uncertain
+NUM_EXACT = 2  # combinations that are tried exactly, where estimates are uncertain
 MIN_SUPPORT = 1e-3  # of a fact that no rule is grounded in
 ENOUGH = 0.02  # of the log of the answer's softmax that a fact takes away, by vectors alone
 ENOUGH_BY_PATHS = 3.0  # the same with path scorers, which follow edges and not pieces
 FALLEN = 2  # ranks that an answer falls before no more facts are taken out
+UNSUPPORTED = np.log(4.0)  # that the log of the odds by rules falls by before that, or all of it
 FAR = 4  # hops: as far as any node farther away
 
 
@@ -53,6 +56,7 @@ class Necessity:
     before: Outcome
     path_losses: FloatArray | None  # (num_facts,) estimated; None: the model has no path scorers
     estimates: Estimates | None  # None: removals are all exact
+    outcomes: dict[frozenset[int], Outcome] = field(default_factory=dict)  # by positions of facts
 
     def find(self, most: int) -> tuple[tuple[NecessaryFact, ...], Outcome | None]:
         """At most so many facts, most necessary first, and the answer without all of them.
@@ -62,44 +66,52 @@ class Necessity:
         pool = self.candidates()
         chosen: list[int] = []
         after = self.before
-        while len(chosen) < most and len(pool) and after.rank < self.before.rank + FALLEN:
-            gain = self.gains(self.estimate(chosen, pool, after), pool)
+        while len(chosen) < most and len(pool) and not self.is_enough(chosen, after):
+            gain = self.gains(self.estimate(chosen, pool, after), pool, chosen)
             order = np.argsort(-gain, kind="stable")
-            pool = pool[order[gain[order] > 0]]
+            pool = pool[order[gain[order] > 0]] if self.is_certain else pool[order]
             number = 1 if self.is_certain else NUM_EXACT if chosen else 2 * NUM_EXACT
             tried = [(self.outcome([*chosen, fact]), fact) for fact in pool[:number].tolist()]
             if not tried:
                 break
             lost = np.array([after.log_share - outcome.log_share for outcome, _ in tried])
-            best, fact = tried[int(self.gains(lost, pool[: len(tried)]).argmax())]
-            if best.log_share >= after.log_share:
+            gain = np.where(lost > 0, self.gains(lost, pool[: len(tried)], chosen), 0.0)
+            if not gain.any():
                 break
-            chosen, after = [*chosen, fact], best
+            after, fact = tried[int(gain.argmax())]
+            chosen = [*chosen, fact]
             pool = pool[pool != fact][:NUM_LATER]
         if not chosen:
             return (), None
         return tuple(self.necessary(fact, chosen, after) for fact in chosen), after
 
-    def gains(self, lost: FloatArray, facts: LongArray) -> FloatArray:
-        """How much each fact is a reason: what the answer loses without it, times its support."""
-        enough = ENOUGH if self.path_losses is None else ENOUGH_BY_PATHS
-        return lost.clip(0, enough) * self.support[facts]
+    def is_enough(self, chosen: list[int], after: Outcome) -> bool:
+        """Whether the answer falls without the chosen facts, and rules hardly support it then."""
+        if after.rank < self.before.rank + FALLEN:
+            return False
+        before, left = (self.support.log_odds(np.array(gone)) for gone in ([], chosen))
+        return left <= max(before - UNSUPPORTED, before / 4)
+
+    def gains(self, lost: FloatArray, facts: LongArray, chosen: list[int]) -> FloatArray:
+        """How much each fact is a reason, by what the model and what rules lose without it.
+
+        Vectors alone may lose something without being any the worse after another training, so
+        there a loss only has to be large enough, and the rest is the support of rules.
+        """
+        support = self.support
+        by_rules = support.losses(np.array(chosen, np.int64))
+        gain = by_rules[np.searchsorted(support.facts, facts)] + MIN_SUPPORT
+        if self.path_losses is None:
+            return lost.clip(0, ENOUGH) / ENOUGH * gain
+        return lost.clip(0, ENOUGH_BY_PATHS) + gain
 
     @cached_property
-    def support(self) -> FloatArray:
-        """(num_facts,) how strongly rules of the graph support the answer with each fact.
-
-        A node with many facts depends less on each: confidences are divided by the root of their
-        number.
-        """
-        answer, adjacency = self.answer, self.snapshot.adjacency
-        found = rule_support(adjacency, answer.head, answer.relation, answer.tail)
-        result = np.full(self.snapshot.dataset.train.num_triples, MIN_SUPPORT)
-        for node, confidences in ((answer.head, found.of_head), (answer.tail, found.of_tail)):
-            facts = self.facts_of_edges(node)
-            shares = confidences / max(1, len(confidences)) ** 0.5
-            np.maximum.at(result, facts, shares + MIN_SUPPORT)
-        return result
+    def support(self) -> Support:
+        """How strongly rules of the graph support the answer with each fact of its nodes."""
+        answer = self.answer
+        facts_of = (self.facts_of_edges(answer.head), self.facts_of_edges(answer.tail))
+        adjacency = self.snapshot.adjacency
+        return rule_support(adjacency, answer.head, answer.relation, answer.tail, facts_of)
 
     def facts_of_edges(self, node: int) -> LongArray:
         """The positions of the facts that the edges of a node are, in the order of its edges.
@@ -117,8 +129,12 @@ class Necessity:
         return self.estimates is not None and self.path_losses is None
 
     def outcome(self, facts: list[int]) -> Outcome:
-        triples = self.snapshot.dataset.train.triples
-        return self.answer.outcome(self.snapshot.without(triples[facts]))
+        """The answer without some facts, computed once for each set of facts."""
+        key = frozenset(facts)
+        if key not in self.outcomes:
+            triples = self.snapshot.dataset.train.triples
+            self.outcomes[key] = self.answer.outcome(self.snapshot.without(triples[facts]))
+        return self.outcomes[key]
 
     def necessary(self, fact: int, chosen: list[int], after: Outcome) -> NecessaryFact:
         alone = after if chosen == [fact] else self.outcome([fact])
@@ -148,7 +164,9 @@ class Necessity:
         itself = (triples == [ends[0], direct, ends[1]]).all(axis=1)
         facts = np.flatnonzero((of_head | of_tail) & ~itself)
         near = facts[np.argsort(self.distances(facts), kind="stable")]
-        by_rules = facts[np.argsort(-self.support[facts], kind="stable")]
+        own = self.support
+        lost = own.losses(np.empty(0, np.int64))[np.searchsorted(own.facts, facts)]
+        by_rules = facts[np.argsort(-lost, kind="stable")]
         every = [by_rules[:NUM_BY_RULES], near[:NUM_NEAR]]
         if self.path_losses is not None:
             lost = self.path_losses[facts]

@@ -408,7 +408,7 @@ class HypotheticalSnapshot(Snapshot):
         return self.base.rows_after(nodes, changes)
 
     def path_graph(self) -> PathGraph:
-        return super().path_graph() if self.masked is None else self.masked.path_graph()
+        return super().path_graph() if self.masked is None else self.masked.path_graph
 
     def _that_differ(self, rows: TokenRows) -> TokenRows:
         nodes = np.union1d(rows.nodes, self.tokens.nodes).astype(np.int32)
@@ -432,6 +432,7 @@ class Masked:
     snapshot: Snapshot
     hidden: IntArray  # (num_hidden, 3) facts of this graph
 
+    @computed_once
     def path_graph(self) -> PathGraph:
         """The edges that path scorers follow: those of the other snapshot, with a mask."""
         graph, triples = self.snapshot.path_graph(), self.snapshot.dataset.train.triples
