@@ -7,10 +7,10 @@ computed again, path scorers do not follow its edges, and the answer is ranked a
 
 A model may depend on a fact that is no evidence, for example because it makes an anchor near: when
 it is trained again without the fact, it makes up for it. And where several facts are evidence for
-the same, a model that is trained again without one uses the others. So each fact is evaluated by what
-the model loses without it and by what rules lose, given the facts that are taken out already. A
-cheap estimate chooses which facts are taken out exactly. Facts are combined until the answer falls
-and the rules that are left no longer support it.
+the same, a model that is trained again without one uses the others. So each fact is evaluated by
+what the model loses without it and by what rules lose, given the facts that are taken out already.
+A cheap estimate chooses which facts are taken out exactly. Facts are combined until the answer
+falls and the rules that are left no longer support it.
 """
 
 from collections.abc import Sequence

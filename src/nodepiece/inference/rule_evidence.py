@@ -94,7 +94,7 @@ def rule_support(
     facts, place = np.unique(np.concatenate(facts_of), return_inverse=True)
     num_edges = len(of_edges[0])  # of the head
     sides = zip(np.split(place, [num_edges]), of_edges, strict=True)
-    of_facts = np.stack([np.bincount(own, added, len(facts)) for own, added in sides])
+    of_facts = np.stack([np.bincount(own, added, len(facts)) for own, added in sides]).astype(float)
     paths[:, 1] += num_edges
     return Support(facts, of_facts, place[paths], of_paths)
 
