@@ -1,6 +1,8 @@
 # make demo   makes .venv, installs, runs the main job on the embedded graph
 # make test   makes .venv, installs, runs all tests
 # make test-orders   all tests in three random orders, two processes side by side
+# make test-lowest   tests of every stage with the lower bounds of all dependencies, on Python 3.11
+# make test-newest   the same with the newest versions, on Python 3.13 (make test-newest VERSION=3.12)
 # make fuzz   10,000 generated bad inputs: only results or one-sentence refusals (make fuzz SEED=1)
 # make crash  200 processes killed at random instants: the old or the new state, complete (make crash SEED=1)
 # make mutants   plants 60 small faults into each of six packages and counts those that tests find (an hour)
@@ -16,7 +18,7 @@ ifneq ($(wildcard ../shared/data/SHA256SUMS),)
 export NODEPIECE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-orders fuzz crash mutants lint docs release-check bench clean
+.PHONY: demo test test-orders test-lowest test-newest fuzz crash mutants lint docs release-check bench clean
 
 demo: .venv/installed
 	$(BIN)/nodepiece demo
@@ -26,6 +28,11 @@ test: .venv/installed-dev
 
 test-orders: .venv/installed-dev
 	for seed in 1 2 3; do $(BIN)/python -m pytest -p randomly --randomly-seed=$$seed -n 2 || exit 1; done
+
+test-lowest test-newest: .venv/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m scripts.try_versions $(@:test-%=%) \
+		--python $(or $(VERSION),$(if $(filter test-lowest,$@),3.11,3.13))
 
 SEED ?= 0
 fuzz: .venv/installed-dev

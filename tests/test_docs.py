@@ -223,6 +223,19 @@ def test_every_picture_is_shown_or_linked_on_a_page() -> None:
         assert f"{picture})" in text, picture
 
 
+@pytest.mark.parametrize("dataset", ["fb15k-237", "wn18rr"])
+def test_scores_of_the_measured_sweeps_rise_with_anchors_and_are_on_the_page(dataset: str) -> None:
+    found = json.loads((RESULTS / f"sweep-{dataset}.json").read_text(encoding="utf-8"))
+    mrr = {(cell["num_anchors"], cell["anchors_per_node"]): cell["mrr"] for cell in found["cells"]}
+    page = (ROOT / "docs" / "anchors.md").read_text(encoding="utf-8")
+
+    assert len(mrr) == 15
+    for k in (5, 10, 20):
+        assert mrr[25, k] < mrr[100, k] < mrr[500, k] < mrr[1000, k]
+    assert mrr[1000, 40] - mrr[500, 40] < 0.1 * (mrr[500, 40] - mrr[25, 5])  # saturated
+    assert f"from {format_score(min(mrr.values()))} to {format_score(max(mrr.values()))}" in page
+
+
 def test_every_result_has_the_command_that_gives_it() -> None:
     without = []
     for path in sorted(RESULTS.glob("*.json")):

@@ -4,6 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from scripts import try_versions
+
 import nodepiece
 
 ROOT = Path(__file__).parents[1]
@@ -46,3 +48,27 @@ def test_every_extra_that_development_needs_is_known() -> None:
 
     names = needed.removeprefix("nodepiece[").removesuffix("]").split(",")
     assert [name for name in names if name not in extras] == []
+
+
+def test_the_pythons_of_the_package_are_those_that_are_tested() -> None:
+    classifiers = PROJECT["project"]["classifiers"]
+    prefix = "Programming Language :: Python :: 3."
+    pythons = [f"3.{each.removeprefix(prefix)}" for each in classifiers if each.startswith(prefix)]
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"python: \[(.+)\]", workflow)
+
+    assert re.findall(r"[\d.]+", listed) == pythons
+    assert PROJECT["project"]["requires-python"] == f">={pythons[0]}"
+    assert "versions: [lowest, newest]" in workflow
+
+
+def test_every_dependency_has_a_lower_bound() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    tested = [each for name in try_versions.EXTRAS.split(",") for each in extras[name]]
+    needed = [*PROJECT["project"]["dependencies"], *tested]
+
+    assert [each for each in needed if not re.search(r">=\d|==\d", each)] == []
+
+
+def test_the_tests_of_versions_are_there() -> None:
+    assert [path for path in try_versions.TESTS if not (ROOT / path).exists()] == []
