@@ -143,3 +143,32 @@ def test_assumed_facts_and_explanations_do_not_wait_for_an_update(
         may_write.set()
         writer.join()
     assert run.snapshot.number == 2
+
+
+def test_hops_to_anchors_follow_updates(run: LinkRun) -> None:
+    update_run(run, add=[IDA])
+    assert run.updates is not None
+    _ = run.updates.first_distances
+    update_run(run, add=[JO, ("Jo", "married to", "person 3")])
+    update_run(run, remove=[IDA])
+    found, expected = run.updates, load_links(run.folder).updates
+    assert found is not None and expected is not None
+    nodes = np.arange(run.snapshot.dataset.num_nodes)
+    assert "first_distances" in found.__dict__
+    np.testing.assert_array_equal(
+        found.first_distances.at(nodes), expected.first_distances.at(nodes)
+    )
+    table = found.table(run.snapshot.adjacency)
+    np.testing.assert_array_equal(found.first_distances.at(nodes), table.distances[:, 0])
+
+
+def test_scores_are_those_of_the_decoder(run: LinkRun) -> None:
+    update_run(run, add=[IDA])
+    snapshot = run.snapshot
+    heads, relations = torch.tensor([0, 3]), torch.tensor([1, 0])
+    with torch.no_grad():
+        vectors = snapshot.model.relation_vectors()[relations]
+        expected = snapshot.model.decoder.score_all_tails(
+            snapshot.patched.rows(heads), vectors, snapshot.patched.whole
+        )
+    torch.testing.assert_close(snapshot.score_tails(heads, relations), expected)

@@ -92,7 +92,7 @@ def test_an_index_of_names_is_built_again_when_many_were_added(
 
 def test_an_update_that_changes_nothing_has_the_current_version(writing: httpx.Client) -> None:
     update(writing, add=[IDA])
-    unchanged = {"version": 1, "added": 0, "removed": 0, "new_nodes": 0}
+    unchanged: dict[str, Any] = {"version": 1, "added": 0, "removed": 0, "new_nodes": 0}
     unchanged |= {"added_facts": [], "new_node_names": []}
     assert update(writing, add=[IDA]) == unchanged
     assert update(writing) == unchanged

@@ -237,10 +237,13 @@ def mostly_best(
         return found
     exact = replace(settings, approximate=None)
     others = best_answers(snapshot, queries, places[~is_found], exact)
-    row, place, candidate, score, flags = (
-        np.concatenate(pair) for pair in zip(found, others, strict=True)
+    return (
+        np.concatenate([found[0], others[0]]),
+        np.concatenate([found[1], others[1]]),
+        np.concatenate([found[2], others[2]]),
+        np.concatenate([found[3], others[3]]),
+        np.concatenate([found[4], others[4]]),
     )
-    return row, place, candidate, score, flags
 
 
 def best_answers(

@@ -9,8 +9,6 @@ import numpy as np
 from nodepiece.graph.arrays import FloatArray, LongArray
 from nodepiece.inference.bulk import Scoring
 from nodepiece.inference.snapshot import HypotheticalSnapshot, Snapshot
-from nodepiece.tokenizer.token_rows import TokenRows
-from nodepiece.tokenizer.tokens import TokenTable
 
 FEATURES = ("log of 1 + facts", "hops to the nearest anchor")
 MAX_HOPS = 6  # also for a node that reaches no anchor
@@ -31,24 +29,13 @@ def anchor_hops(snapshot: Scoring, nodes: LongArray) -> FloatArray:
         return assumed_hops(snapshot, nodes)
     if not isinstance(snapshot, Snapshot):
         return np.zeros(len(nodes))
-    if snapshot.updates is None:
-        return nearest(snapshot.table, nodes, [])
-    state = snapshot.updates.state
-    return nearest(state.table, nodes, [batch.tokens for batch in state.batches])
-
-
-def nearest(table: TokenTable, nodes: LongArray, changed: list[TokenRows]) -> FloatArray:
-    """The distances in the first column of a token table, some rows of which have changed."""
+    table = snapshot.table
     if not table.anchors_per_node or not table.vocabulary.settings.distances:
         return np.zeros(len(nodes))
-    hops = np.full(len(nodes), -1)
-    is_old = nodes < table.num_nodes
-    hops[is_old] = table.distances[nodes[is_old], 0]
-    for rows in changed:
-        place = np.searchsorted(rows.nodes, nodes).clip(max=max(0, len(rows.nodes) - 1))
-        if len(rows.nodes):
-            is_here = rows.nodes[place] == nodes
-            hops[is_here] = rows.distances[place[is_here], 0]
+    if snapshot.updates is None:
+        hops = table.distances[nodes, 0]
+    else:
+        hops = snapshot.updates.first_distances.at(nodes)
     return np.where(hops < 0, MAX_HOPS, hops.clip(max=MAX_HOPS)).astype(np.float64)
 
 

@@ -44,7 +44,12 @@ class PatchedCounts:
         changed, place = np.unique(nodes, return_inverse=True)
         added = np.zeros(len(changed), np.int64)
         np.add.at(added, place.reshape(-1), steps)
-        values = self.at(changed) + added
+        return self.replaced(changed, self.at(changed) + added, num_nodes)
+
+    def replaced(
+        self, changed: NDArray[np.integer], values: NDArray[np.integer], num_nodes: int
+    ) -> "PatchedCounts":
+        """The counts with other values for some nodes, each given once."""
         kept = ~np.isin(self.nodes, changed)
         all_nodes = np.concatenate([self.nodes[kept], changed])
         all_values = np.concatenate([self.values[kept], values])

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nodepiece.decoders.link_model import LinkModel
+from nodepiece.decoders.pairwise_distances import negative_distances, squared_lengths
 from nodepiece.decoders.unseen_nodes import encode_rows
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.inference.computed_once import computed_once
@@ -37,6 +38,17 @@ class RowStore:
 
 
 @dataclass(frozen=True, eq=False)
+class BaseLengths:
+    """The squared lengths of the rows of a base, computed once for all states that share it."""
+
+    base: Tensor
+
+    @computed_once
+    def squared(self) -> Tensor:
+        return squared_lengths(self.base)
+
+
+@dataclass(frozen=True, eq=False)
 class PatchedVectors:
     """A matrix whose row v is the patch of v where there is one, else row v of the base."""
 
@@ -44,12 +56,13 @@ class PatchedVectors:
     nodes: Tensor  # (num_patched,) ascending ids on the CPU, those from num_base on without a gap
     patch: Tensor  # (num_rows, dim) on the device of the base; some rows may be outdated
     place: Tensor  # (num_patched,) on the CPU: the row of `patch` of each node
+    lengths: BaseLengths
     store: RowStore | None = None  # that `patch` is the beginning of
 
     @staticmethod
     def of(base: Tensor) -> "PatchedVectors":
         nothing = torch.empty(0, dtype=torch.int64)
-        return PatchedVectors(base, nothing, base[:0], nothing)
+        return PatchedVectors(base, nothing, base[:0], nothing, BaseLengths(base))
 
     @property
     def num_nodes(self) -> int:
@@ -79,7 +92,21 @@ class PatchedVectors:
         `score_all` maps (any number of nodes, dim) to (batch, number of nodes).
         """
         scores = score_all(self.base)
-        return self.replace_in(scores, score_all, dim=1) if len(self.nodes) else scores
+        return self._with_scores(scores, score_all) if len(self.nodes) else scores
+
+    def distances(self, queries: Tensor) -> Tensor:
+        """`negative_distances` of queries to all rows: (batch, dim) -> (batch, num_nodes)."""
+        scores = negative_distances(queries, self.base, self.lengths.squared)
+        if not len(self.nodes):
+            return scores
+        return self._with_scores(scores, lambda rows: negative_distances(queries, rows))
+
+    def _with_scores(self, scores: Tensor, score_all: Callable[[Tensor], Tensor]) -> Tensor:
+        """Scores of the base, which are changed, with those of the patch."""
+        if self.num_nodes > scores.shape[1]:
+            return self.replace_in(scores, score_all, dim=1)
+        above = score_all(self.patch).index_select(1, self.place.to(scores.device))
+        return scores.index_copy_(1, self.nodes.to(scores.device), above)
 
     def replace_in(
         self, below: Tensor, function: Callable[[Tensor], Tensor], *, dim: int
@@ -96,7 +123,7 @@ class PatchedVectors:
         kept = ~torch.isin(self.nodes, nodes)
         all_nodes = torch.cat([self.nodes[kept], nodes])
         all_rows = torch.cat([self.patch[self.place[kept].to(self.patch.device)], rows])
-        return PatchedVectors(self.base, *ordered(all_nodes, all_rows))
+        return PatchedVectors(self.base, *ordered(all_nodes, all_rows), self.lengths)
 
     def followed_by(self, nodes: Tensor, rows: Tensor) -> "PatchedVectors":
         """`with_rows` for the next state of a graph: rows are written behind those of this one.
@@ -126,13 +153,16 @@ class PatchedVectors:
             torch.from_numpy(np.insert(before, at[~is_there], now[~is_there])),
             patch,
             torch.from_numpy(np.insert(place, at[~is_there], new[~is_there])),
+            self.lengths,
             store,
         )
 
     def to(self, device: torch.device) -> "PatchedVectors":
         if device == self.base.device:
             return self
-        return PatchedVectors(self.base.to(device), self.nodes, self.patch.to(device), self.place)
+        base = self.base.to(device)
+        patch = self.patch.to(device)
+        return PatchedVectors(base, self.nodes, patch, self.place, BaseLengths(base))
 
 
 def ordered(nodes: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:

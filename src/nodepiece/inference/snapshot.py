@@ -76,6 +76,10 @@ class Snapshot:
         rows = torch.tensor(vectors, device=self.device)
         later.__dict__["patched"] = self.patched.followed_by(torch.tensor(nodes).long(), rows)
         later.__dict__["candidates"] = self.candidates.after(later.dataset, absent, change.batch)
+        if "first_distances" in self.updates.__dict__:
+            updates.__dict__["first_distances"] = self.updates.first_distances.replaced(
+                batch.tokens.nodes, batch.tokens.distances[:, 0], graph.num_nodes
+            )
         return later
 
     def rebased(self, state: StoredState, candidates: Candidates | None = None) -> "Snapshot":
@@ -268,9 +272,12 @@ class Snapshot:
             head = self.patched.rows(heads.cpu())
             relation = self.model.relation_vectors().index_select(0, relations)
             decoder = self.model.decoder
-            scores = self.patched.scores(
-                lambda vectors: decoder.score_all_tails(head, relation, vectors)
-            )
+            if decoder.is_distance and decoder.tail_query is not None:
+                scores = self.patched.distances(decoder.tail_query(head, relation))
+            else:
+                scores = self.patched.scores(
+                    lambda vectors: decoder.score_all_tails(head, relation, vectors)
+                )
             scores = self.model.scorers.add_to(scores, heads, relations, self.path_graph)
         if len(self.absent):
             scores[:, torch.tensor(self.absent, device=self.device)] = -torch.inf

@@ -15,6 +15,7 @@ from nodepiece.inference.candidates import presence
 from nodepiece.inference.changed_graph import facts_after
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.graph_updates import StoredState
+from nodepiece.inference.patched_counts import PatchedCounts
 from nodepiece.inference.patched_vectors import PatchedVectors
 from nodepiece.tokenizer.changing_graph import ChangingGraph, with_nodes
 from nodepiece.tokenizer.context import relation_sets
@@ -45,6 +46,17 @@ class UpdatedGraph:
     def is_present(self) -> NDArray[np.bool_]:
         """(num_nodes,): True for nodes that were not removed."""
         return presence(self.absent, self.graph.num_nodes)
+
+    @computed_once
+    def first_distances(self) -> PatchedCounts:
+        """The hops from each node to its nearest anchor, as in tokens, which have anchors."""
+        table = self.state.table
+        found = PatchedCounts.of(table.distances[:, 0].astype(np.int64))
+        for batch in self.state.batches:
+            tokens = batch.tokens
+            number = max(found.num_nodes, int(tokens.nodes.max(initial=-1)) + 1)
+            found = found.replaced(tokens.nodes, tokens.distances[:, 0], number)
+        return found
 
     def vectors(self, device: torch.device) -> PatchedVectors:
         state = self.state
