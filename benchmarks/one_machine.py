@@ -36,6 +36,7 @@ SIZES = ((1_000_000, 3_937_050), (10_000_000, 39_370_500), (86_000_000, 338_586_
 K, M, MAX_ANCHORS = 20, 12, 20_000
 SAMPLE_SECONDS = 0.05
 STAGE = re.compile(r"^(?P<doing>.+?) \.\.\. (?:.*; )?(?P<seconds>[\d.]+) s$")
+MARK, END_MARK = "<!-- table of benchmarks.one_machine -->", "<!-- end of the table -->"
 OF_2_5M = ("--nodes", "2500000", "--edges", "16000000", "--relations", "535", "--seed", "0")
 
 
@@ -167,6 +168,16 @@ def measure_sizes(options: argparse.Namespace, folder: Path) -> None:
         print(markdown(rows), flush=True)
         if options.out is not None:
             write_json(options.out, content)
+        if options.page is not None:
+            write_table(options.page, markdown(rows))
+
+
+def write_table(page: Path, table: str) -> None:
+    """Replace the table between the two marks on a page."""
+    text = page.read_text(encoding="utf-8")
+    before, rest = text.split(MARK, 1)
+    after = rest.split(END_MARK, 1)[1]
+    page.write_text(f"{before}{MARK}\n\n{table}\n\n{END_MARK}{after}", encoding="utf-8")
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
@@ -232,6 +243,7 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=SIZES[-1][0], help="nodes")
     parser.add_argument("--against", type=Path, help="a checkout to compare with, at 2.5M nodes")
     parser.add_argument("--repeats", type=int, default=2, help="of each checkout")
+    parser.add_argument("--page", type=Path, help="a page whose table is replaced: docs/scale.md")
     parser.add_argument("-o", "--out", type=Path, help="a JSON file; printed as well")
     options = parser.parse_args()
     folder = options.folder / f"one-machine-{os.getpid()}"
