@@ -132,3 +132,12 @@ def test_a_line_longer_than_a_small_block_is_read(
     whole = read_graph(tmp_path / "facts.tsv")
     monkeypatch.setattr(delimited, "SMALL_BLOCK_BYTES", 500)
     assert_same(read_graph(tmp_path / "facts.tsv"), whole)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("file", ["facts", "nodes-text"])
+def test_a_full_disk_is_not_blamed_on_the_file_that_is_read(tmp_path: Path, file: str) -> None:
+    path = write_parquet(tmp_path / "facts.parquet", random_ids(50))
+    (tmp_path / file).symlink_to("/dev/full")
+    with pytest.raises(InputError, match=r"temporary file .* cannot be written: No space left"):
+        read_graph_with_report(path, spill=tmp_path)

@@ -1,10 +1,12 @@
 """Facts collected block by block, in memory or in a file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.fact_blocks import fact_blocks
 
@@ -17,21 +19,19 @@ class FactStore:
         self.num_facts = 0
         self._blocks: list[IntArray] = []
         self._path = spill
-        self._file = None if spill is None else spill.open("wb")
 
     def append(self, facts: IntArray) -> None:
-        self.num_facts += len(facts)
-        if self._file is None:
+        if self._path is None:
             self._blocks.append(facts)
-        else:
-            self._file.write(np.ascontiguousarray(facts).reshape(-1).data)
+        elif len(facts):
+            with writing(self._path), self._path.open("ab" if self.num_facts else "wb") as file:
+                file.write(np.ascontiguousarray(facts).reshape(-1).data)
+        self.num_facts += len(facts)
 
     def finish(self) -> IntArray:
         """All facts, (num_facts, 3): in memory, or mapped."""
-        if self._file is not None and self._path is not None:
-            self._file.close()
-            if self.num_facts:
-                return np.memmap(self._path, np.int32, "r", shape=(self.num_facts, 3))
+        if self._path is not None and self.num_facts:
+            return np.memmap(self._path, np.int32, "r", shape=(self.num_facts, 3))
         facts = np.empty((self.num_facts, 3), np.int32)
         end = len(facts)
         while self._blocks:  # each block is freed as soon as it is copied
@@ -39,6 +39,18 @@ class FactStore:
             facts[end - len(block) : end] = block
             end -= len(block)
         return facts
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise errors of a temporary file as such, and not as errors of the file that is read."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"a temporary file in {path.parent} cannot be written: {error.strerror}; free some "
+            "disk space, or choose an output on another disk"
+        ) from error
 
 
 def selected(

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from nodepiece.compiled import njit
+from nodepiece.data.fact_store import writing
 from nodepiece.graph.arrays import IntArray, read_only
 
 FEW_IDS = 1 << 20  # a table of so many is small, however few facts there are
@@ -63,7 +64,7 @@ def without_null_bitmap(column: pa.LargeStringArray) -> pa.LargeStringArray:
 def mapped_text(numbers: IntArray, spill: Path) -> pa.LargeStringArray:
     """Numbers as text, in two files that are mapped."""
     paths = [spill.with_name(f"{spill.name}-{part}") for part in ("offsets", "text")]
-    with paths[0].open("wb") as offsets_file, paths[1].open("wb") as text_file:
+    with writing(spill), paths[0].open("wb") as offsets_file, paths[1].open("wb") as text_file:
         offsets_file.write(np.zeros(1, np.int64).data)
         end = 0
         for rows in blocks(len(numbers)):
