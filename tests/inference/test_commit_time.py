@@ -13,6 +13,7 @@ from tests.tasks.couples import couples, experiment
 from nodepiece.inference import update as updates
 from nodepiece.inference.graph_updates import commit_batch
 from nodepiece.inference.links import LinkRun
+from nodepiece.inference.node_features import node_features
 from nodepiece.inference.run import load_links
 from nodepiece.inference.snapshot import Snapshot
 from nodepiece.inference.update import update_run
@@ -160,6 +161,16 @@ def test_hops_to_anchors_follow_updates(run: LinkRun) -> None:
     )
     table = found.table(run.snapshot.adjacency)
     np.testing.assert_array_equal(found.first_distances.at(nodes), table.distances[:, 0])
+
+
+def test_an_assumed_node_is_the_same_whether_it_was_removed_or_never_there(run: LinkRun) -> None:
+    assumed = run.with_facts([IDA]).snapshot
+    new = node_features(assumed, np.array([assumed.names.node_id("Ida")]))
+    update_run(run, add=[IDA])
+    update_run(run, remove_nodes=["Ida"])
+    assumed = run.with_facts([IDA]).snapshot
+    found = node_features(assumed, np.array([assumed.names.node_id("Ida")]))
+    np.testing.assert_array_equal(found, new)
 
 
 def test_scores_are_those_of_the_decoder(run: LinkRun) -> None:

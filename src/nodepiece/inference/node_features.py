@@ -40,16 +40,19 @@ def anchor_hops(snapshot: Scoring, nodes: LongArray) -> FloatArray:
 
 
 def assumed_hops(snapshot: HypotheticalSnapshot, nodes: LongArray) -> FloatArray:
-    """A new node is one hop farther than the nearest of its neighbours."""
+    """A new node is one hop farther than the nearest of its neighbours.
+
+    So is a node that was removed from the graph, and has assumed facts.
+    """
     base, num_old = snapshot.base, snapshot.base.dataset.num_nodes
     hops = np.full(len(nodes), float(MAX_HOPS))
-    is_old = nodes < num_old
+    is_old = (nodes < num_old) & ~np.isin(nodes, base.absent)
     hops[is_old] = anchor_hops(base, nodes[is_old])
     heads, _, tails = snapshot.change.batch.added.T.astype(np.int64)
     for place in np.flatnonzero(~is_old).tolist():
         node = nodes[place]
         neighbours = np.concatenate([tails[heads == node], heads[tails == node]])
-        known = neighbours[neighbours < num_old]
+        known = np.setdiff1d(neighbours[neighbours < num_old], base.absent)
         if len(known):
             hops[place] = min(MAX_HOPS, 1 + anchor_hops(base, known).min())
     has_anchors = base.table.anchors_per_node and base.table.vocabulary.settings.distances
