@@ -111,3 +111,14 @@ def test_spark_without_pyspark_is_one_sentence(
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     done = nodepiece("tokenize", "countries", "-o", "v", "--engine", "spark")
     assert done.status == 2 and "pip install 'nodepiece[spark]'" in done.err
+
+
+def test_ctrl_c_prints_where_it_continues(
+    spark: Any, nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nodepiece.engines.spark_tokenize.tokenize_on_spark", stop)
+    done = nodepiece("tokenize", "countries", "-o", "v", "--engine", "spark", *SIZES)
+    assert done.status == 130 and ".v.spark, and the same command continues" in done.err

@@ -108,7 +108,7 @@ def test_a_format_that_spark_does_not_read_is_refused() -> None:
     ("text", "kind", "words"),
     [
         ("java.io.IOException: No space left on device", OSError, "no space left on a disk"),
-        ("ExecutorLostFailure (executor 1 exited)", ConnectionError, "Spark lost its workers"),
+        ("ExecutorLostFailure (executor 1 exited)", InputError, "cannot reach its workers"),
         ("[PATH_NOT_FOUND] Path does not exist: file:/x. SQLSTATE: 42K03", InputError, "file:/x"),
         ("x\nnodepiece.errors.InputError: fix it\n at y", InputError, "fix it"),
         ("ModuleNotFoundError: No module named 'numba'", InputError, "have no numba"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodepiece.commands.console import count, log, stage
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, Stopped
 
 if TYPE_CHECKING:
     from nodepiece.data.blocks import ReadOptions
@@ -123,8 +123,11 @@ def tokenize_by_spark(
             source, output, settings, seed, work, export, options, kind=kind, by_ids=by_ids
         )
         again = f"; what is done is in {work}, and the same command continues"
-        with quiet_imports(), spark_errors(again):
-            num_nodes, num_anchors = tokenize_on_spark(session, job, stage)
+        try:
+            with quiet_imports(), spark_errors(again):
+                num_nodes, num_anchors = tokenize_on_spark(session, job, stage)
+        except KeyboardInterrupt:
+            raise Stopped(f"stopped{again}") from None
     log(f"wrote {output}: {count(num_nodes, 'node')}, {count(num_anchors, 'anchor')}")
     if export is not None:
         log(f"wrote {export}: the tokens by name, as Parquet")

@@ -163,18 +163,6 @@ def sum_over_sources(offsets, sources, values):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def max_over_sources(offsets, sources, values):  # type: ignore[no-untyped-def]
-    """The largest value of the sources of every target: (num_targets,) int64."""
-    largest = np.empty(len(offsets) - 1, np.int64)
-    for place in range(len(largest)):
-        most = np.int64(-1)
-        for edge in range(offsets[place], offsets[place + 1]):
-            most = max(most, values[sources[edge]])
-        largest[place] = most
-    return largest
-
-
-@njit(cache=True)
 def fill_rows(counts, anchors, hop, filled, nearest, distance):  # type: ignore[no-untyped-def]
     """Append the anchors of a hop to the rows of a block; `filled` counts slots of every row."""
     slot = 0

@@ -16,6 +16,7 @@ from nodepiece.errors import InputError
 
 JAVA = 17  # the oldest that Spark 4 runs on
 LOCAL = "local[*]"
+PARTITIONS, PARTITIONS_PER_CORE = "spark.sql.shuffle.partitions", 3
 
 # Sizes are planned here, so Spark must not merge partitions; a cell may hold gigabytes.
 SETTINGS = {
@@ -44,7 +45,7 @@ def open_session(options: SparkOptions) -> Any:
         for name, value in SETTINGS.items():
             if name.startswith("spark.sql."):
                 current.conf.set(name, value)
-        return current
+        return with_partitions(current)
     check_java()
     builder = session.builder
     chosen = {**SETTINGS, **options.settings}
@@ -58,6 +59,17 @@ def open_session(options: SparkOptions) -> Any:
     with quiet_imports(), spark_errors():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    return with_partitions(spark)
+
+
+def with_partitions(spark: Any) -> Any:
+    """The session, with partitions for its cores unless their number was given.
+
+    Spark's own number, 200, makes a small cluster slow.
+    """
+    context = spark.sparkContext
+    if not context.getConf().contains(PARTITIONS):
+        spark.conf.set(PARTITIONS, str(PARTITIONS_PER_CORE * context.defaultParallelism))
     return spark
 
 
@@ -126,7 +138,8 @@ def as_sentence(text: str, again: str) -> Exception:
         )
     lost = re.search(r"ExecutorLostFailure[^\n]*|Master removed our application[^\n]*", text)
     if lost or "All masters are unresponsive" in text or "SparkContext was shut down" in text:
-        return ConnectionError(f"Spark lost its workers or its master{again}")
+        advice = again or "; look whether they run, and run the command again"
+        return InputError(f"Spark cannot reach its workers or its master{advice}")
     missing = re.search(r"\[PATH_NOT_FOUND\] ([^\n]*?)\.? SQLSTATE", text)
     if missing:
         return InputError(f"{missing[1]}; check the path, which Spark must be able to read")
