@@ -4,8 +4,9 @@
     python -m benchmarks.propagation_parts -o RUNS [--device cuda]
 
 The second form trains what RUNS does not have yet, one variant after the other, and writes
-results/propagation-parts.json. Folders of RUNS are run folders, or NAME.json is the metrics.json of
-one, so that variants may also be trained elsewhere, several side by side.
+results/propagation-parts.json and the table of docs/propagation.md. Folders of RUNS are run
+folders, or NAME.json is the metrics.json of one, so that variants may also be trained elsewhere,
+several side by side.
 """
 
 import argparse
@@ -18,12 +19,31 @@ from statistics import fmean
 from typing import Any
 
 from nodepiece.files import write_json
+from nodepiece.report.measured import format_score
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "results" / "propagation-parts.json"
+PAGE = ROOT / "docs" / "propagation.md"
+MARKS = "<!-- variants -->\n", "<!-- end of variants -->\n"  # of the table on the page
 RECIPE = "codex-s-best"
 SEEDS = (0, 1)
 WALKS = ("walks.steps=3", "walks.separate_losses=true", "walks.choose_coefficient=true")
+WORDS = {
+    "all": "the recipe: 6 layers, `dim` 32, `rank` 12",
+    "vectors-alone": "vectors alone",
+    "propagation-alone": "propagation alone, no vectors of pieces",
+    "one-loss": "one loss of the sum, not one for each",
+    "layers-4": "4 layers",
+    "layers-2": "2 layers",
+    "dim-16": "states of 16 numbers",
+    "rank-1": "`rank` 1",
+    "all-targets": "all answers of a query are targets and hidden, not a half",
+    "equal-targets": "all targets weigh the same (`query_balance` 0)",
+    "pairs-hidden": "all facts between head and target hidden (`hide_pairs`)",
+    "all-negatives": "other answers are negatives (`loss` cross-entropy)",
+    "float32": "tf32 in place of bfloat16",
+    "with-walks": "and walks of 3 steps",
+}
 VARIANTS: dict[str, tuple[str, ...]] = {  # name: what is set
     "all": (),
     "vectors-alone": ("propagation.layers=0", "training.hide_targets=false"),
@@ -79,6 +99,28 @@ def collect(folder: Path) -> list[dict[str, Any]]:
     return records
 
 
+def table_of(records: list[dict[str, Any]]) -> str:
+    """The table of the page, in Markdown: a row for each variant."""
+    lines = [
+        "| | MRR / Hits@10 | parameters | training | seeds |",
+        "|---|---|---|---|---|",
+    ]
+    for record in records:
+        scores = " / ".join(format_score(record[key]) for key in ("mrr", "hits@10"))
+        runs = record["runs"]
+        size, seconds = f"{runs[0]['parameters'] / 1e6:.2f}M", f"{record['train']:.0f} s"
+        lines.append(
+            f"| {WORDS[record['variant']]} | {scores} | {size} | {seconds} | {len(runs)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def with_table(page: str, records: list[dict[str, Any]]) -> str:
+    """The page with the table between its marks."""
+    start, end = page.index(MARKS[0]) + len(MARKS[0]), page.index(MARKS[1])
+    return page[:start] + table_of(records) + page[end:]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-o", "--runs", type=Path, default=Path("runs/propagation-parts"))
@@ -103,6 +145,8 @@ def main() -> None:
         "variants": records,
     }
     write_json(OUTPUT, content)
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_table(page, records), encoding="utf-8")
     for record in records:
         print(f"{record['variant']:18} MRR {record['mrr']:.3f}  Hits@10 {record['hits@10']:.3f}")
 

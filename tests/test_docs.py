@@ -6,6 +6,7 @@ import shlex
 from itertools import chain
 
 import pytest
+from benchmarks import propagation_parts
 from scripts import list_experiments, list_settings, write_results
 from scripts.list_experiments import page
 from scripts.write_results import RESULTS, ROOT
@@ -251,3 +252,11 @@ def test_the_pages_link_to_files_that_are_there() -> None:
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for link in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
             assert link.startswith("https://") or (path.parent / link).exists(), (path.name, link)
+
+
+def test_the_page_of_propagation_has_the_variants_that_were_measured() -> None:
+    written = propagation_parts.PAGE.read_text(encoding="utf-8")
+    path = propagation_parts.OUTPUT
+    measured = json.loads(path.read_text(encoding="utf-8"))["variants"] if path.exists() else []
+
+    assert written == propagation_parts.with_table(written, measured)
