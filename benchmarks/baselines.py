@@ -43,11 +43,13 @@ INDUCTIVE = tuple(f"inductive/{graph}-v{version}" for graph in GRAPHS for versio
 MEMORY = 2**28  # bytes for scores
 KEPT = ("mrr", "hits@1", "hits@10", "count")
 ALL_NODES, DRAWN = "all nodes", "50 nodes drawn at random"
+Ranks = dict[str, dict[str, LinkRanks | list[LinkRanks]]]  # by baseline, and among which nodes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--datasets", nargs="*", help="(those without a record)")
+    parser.add_argument("--baselines", nargs="*", help="names; those of a record are kept (all)")
     parser.add_argument("--evaluated", nargs="*", type=Path, default=(), help="JSON files")
     options = parser.parse_args()
     content = read_output()
@@ -59,7 +61,10 @@ def main() -> None:
         done = content["datasets"]
         names = [] if options.evaluated else [n for n in (*LINKS, *INDUCTIVE) if n not in done]
     for name in names:
-        content["datasets"][name] = measure(name)
+        before = content["datasets"].get(name, {}).get("baselines", {})
+        record = measure(name, options.baselines)
+        record["baselines"] = before | record["baselines"]
+        content["datasets"][name] = content["datasets"].get(name, {}) | record
         print(name, json.dumps(content["datasets"][name]))
         write_json(OUTPUT, content)
     write_json(OUTPUT, content)
@@ -76,42 +81,44 @@ def read_output() -> dict[str, Any]:
     }
 
 
-def measure(name: str) -> dict[str, Any]:
-    """The scores of all baselines, and the share of queries with a shortcut."""
+def measure(name: str, baselines: list[str] | None) -> dict[str, Any]:
+    """The scores of some baselines (None: all), and the share of queries with a shortcut."""
     start = perf_counter()
     if name in INDUCTIVE:
         found = rank_inductive(load_inductive(name, None).inference, name)
     else:
-        found = {key: {ALL_NODES: ranks} for key, ranks in rank_all(load_benchmark(name, None))}
-    half_links = found[HALF_LINKS][ALL_NODES]
-    assert isinstance(half_links, LinkRanks)
-    right = np.concatenate([half_links.tail, half_links.head]) == 1
-    return {
+        found = rank_all(load_benchmark(name, None), baselines)
+    record: dict[str, Any] = {
         "baselines": {
             key: {among: scores_of(ranks) for among, ranks in each.items()}
             for key, each in found.items()
         },
-        "share_with_shortcut": float(right.mean()),
         "seconds": round(perf_counter() - start, 1),
+    }
+    half_links = found.get(HALF_LINKS, {}).get(ALL_NODES)
+    if isinstance(half_links, LinkRanks):
+        right = np.concatenate([half_links.tail, half_links.head]) == 1
+        record["share_with_shortcut"] = float(right.mean())
+    return record
+
+
+def rank_all(dataset: Dataset, baselines: list[str] | None) -> Ranks:
+    graph = dataset.train
+    known = known_tails(dataset.all_triples(), graph.num_nodes, graph.num_relations)
+    return {
+        name: {
+            ALL_NODES: rank_links(score, dataset.test, known, memory_budget=MEMORY, device="cpu")
+        }
+        for name, score in baselines_of(graph).items()
+        if baselines is None or name in baselines
     }
 
 
-def rank_all(dataset: Dataset) -> list[tuple[str, LinkRanks]]:
-    graph = dataset.train
-    known = known_tails(dataset.all_triples(), graph.num_nodes, graph.num_relations)
-    return [
-        (name, rank_links(score, dataset.test, known, memory_budget=MEMORY, device="cpu"))
-        for name, score in baselines_of(graph).items()
-    ]
-
-
-def rank_inductive(
-    inference: Dataset, name: str
-) -> dict[str, dict[str, LinkRanks | list[LinkRanks]]]:
+def rank_inductive(inference: Dataset, name: str) -> Ranks:
     """The ranks among the same drawn nodes as those of the `-best` recipe, and among all nodes."""
     experiment = load_experiment(f"{name.replace('/', '-')}-best")
     evaluator = InductiveEvaluator(experiment, inference, inference.train.num_relations)
-    found: dict[str, dict[str, LinkRanks | list[LinkRanks]]] = {}
+    found: Ranks = {}
     for key, score in baselines_of(inference.train).items():
         draws, ranks = evaluator.rank(score, "test", 0, torch.device("cpu"))
         found[key] = {DRAWN: draws, ALL_NODES: ranks}
