@@ -1,15 +1,18 @@
 """How near the estimates of `nodepiece plan` are to what is then measured.
 
     python -m benchmarks.plan_accuracy -o results/plan-accuracy.json [--recipe countries]
+    python -m benchmarks.plan_accuracy --minutes 12      stops before a recipe that may take longer
 
 For each recipe one process plans, and another one trains for some steps by the runner, as
 `nodepiece train` does: the median time of a step, and the peak of memory. Recipes of other tasks,
 with walks, propagation and graph layers are among them. The file is written after every recipe, and
-those that it has are not measured again, so that the benchmark can be stopped and continued.
+those that it has are not measured again, so that the benchmark can be stopped and continued. A
+recipe that takes longer than --recipe-seconds for its plan or its steps is left out, and named.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -90,12 +93,14 @@ def measured(recipe: str) -> dict[str, Any]:
     return {"step": median(seconds[UNCOUNTED:] or seconds), "memory": peak_of_process()}
 
 
-def compare(recipe: str) -> dict[str, Any]:
+def compare(recipe: str, most_seconds: float) -> dict[str, Any]:
     """Both, each in a process of its own, and their ratios: planned / measured."""
     found = {}
     for part in ("planned", "measured"):
         command = [sys.executable, "-m", "benchmarks.plan_accuracy", part, recipe]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=most_seconds
+        )
         if ran.returncode:
             raise RuntimeError(f"{' '.join(command)} failed:\n{ran.stderr}")
         found[part] = json.loads(ran.stdout.splitlines()[-1])
@@ -114,18 +119,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Plans beside measurements.")
     parser.add_argument("--recipe", action="append", help="instead of all")
     parser.add_argument("-o", "--out", type=Path, default=Path("results/plan-accuracy.json"))
+    parser.add_argument("--minutes", type=float, default=60.0, help="for all recipes together")
+    parser.add_argument("--recipe-seconds", type=float, default=90.0, help="for each of the two")
     options = parser.parse_args()
     from nodepiece.files import write_json
 
-    content: dict[str, Any] = {"command": "python -m benchmarks.plan_accuracy", "recipes": {}}
+    start = perf_counter()
+    content: dict[str, Any] = {
+        "what": "estimates of `nodepiece plan` divided by what was then measured",
+        "command": "python -m benchmarks.plan_accuracy",
+        "cpus": os.cpu_count(),
+        "recipes": {},
+    }
     if options.out.is_file():
         content = json.loads(options.out.read_text(encoding="utf-8"))
     for recipe in options.recipe or RECIPES:
         if recipe in content["recipes"]:
             continue
-        content["recipes"][recipe] = compare(recipe)
+        left = 60 * options.minutes - (perf_counter() - start)
+        if left < 2 * options.recipe_seconds:
+            print(f"{recipe}: no time left", flush=True)
+            continue
+        try:
+            content["recipes"][recipe] = compare(recipe, options.recipe_seconds)
+        except subprocess.TimeoutExpired:
+            print(f"{recipe}: more than {options.recipe_seconds:g} s", flush=True)
+            continue
         print(recipe, json.dumps(content["recipes"][recipe]["ratios"]), flush=True)
+        content["within 30 %"] = within(content["recipes"], 0.3)
         write_json(options.out, content)
+
+
+def within(recipes: dict[str, Any], share: float) -> dict[str, str]:
+    """How many recipes have an estimate within a share of what was measured, by estimate."""
+    keys = ("step", "memory", "memory from sizes")
+    near = {
+        key: sum(1 - share <= each["ratios"][key] <= 1 + share for each in recipes.values())
+        for key in keys
+    }
+    return {key: f"{number} of {len(recipes)}" for key, number in near.items()}
 
 
 if __name__ == "__main__":

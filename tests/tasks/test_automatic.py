@@ -167,6 +167,18 @@ def test_another_task_needs_a_toml_file(tmp_path: Path) -> None:
         pytest.param(ring(120, "only"), id="one relation"),
         pytest.param([("hub", "has", f"leaf{n}") for n in range(300)], id="a star"),
         pytest.param([(f"a{n}", "r", f"b{n}") for n in range(250)], id="nothing can be held out"),
+        pytest.param([(f"n{n % 5}", f"r{n}", f"n{n // 5 % 5}") for n in range(25)], id="5 nodes"),
+        pytest.param([(f"n{n}", "is", f"n{n}") for n in range(260)], id="self-loops"),
+        pytest.param(2 * ring(60) + 3 * ring(60, "too"), id="duplicates"),
+        pytest.param([(f"n{n}", "next", f"n{n + 1}") for n in range(400)], id="a chain"),
+        pytest.param(
+            [(f"n{n % 90}", f"r{n % 200}", f"n{(7 * n) % 90}") for n in range(240)],
+            id="more relations than nodes",
+        ),
+        pytest.param(
+            [(f"user{n % 80}", "buys", f"item{int((n * 37 % 97) ** 2 / 97)}") for n in range(500)],
+            id="users and items",
+        ),
     ],
 )
 def test_graphs_with_little_to_learn_still_give_a_model(

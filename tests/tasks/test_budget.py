@@ -20,6 +20,7 @@ from nodepiece.tasks.budget import (
     EvaluationTime,
     chosen_number,
     is_same_but_for_length,
+    num_validated_in,
     plan_evaluation,
     validations_to_choose,
     with_validation_for,
@@ -100,7 +101,7 @@ def test_impossible_minutes_are_refused(number: float) -> None:
     ("seconds_a_fact", "valid", "test"),
     [
         (0.0001, 0, 0),  # all of them
-        (0.1, 88, 239),  # 1.5 % of ten minutes, and 8 % for two splits
+        (0.1, 239, 239),  # 4 % of ten minutes, as 1.5 % are few facts; 8 % for two splits
         (10.0, 50, 50),  # at least some
     ],
 )
@@ -147,6 +148,12 @@ def test_fewer_facts_are_ranked_for_the_result_where_ranking_became_slower(
     assert ranked(2.0, left=12) == 3  # of 5
     assert ranked(1.0, left=-5) == 1
     assert ranked(2.0, left=1, time=replace(time, ranking=0.0)) == 0  # the number was given
+
+
+def test_few_facts_are_validated_for_longer_and_many_are_not() -> None:
+    assert num_validated_in(1_000, fixed=0, each=0.01) == pytest.approx(1_500)
+    assert num_validated_in(1_000, fixed=0, each=0.06) == 500  # 250 at the usual share
+    assert num_validated_in(1_000, fixed=0, each=0.4) == pytest.approx(100)
 
 
 def test_numbers_of_facts_are_none_too_small_and_0_for_all() -> None:

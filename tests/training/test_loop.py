@@ -88,6 +88,17 @@ def test_the_best_weights_are_kept(tmp_path: Path) -> None:
     assert stopping == Stopping("all epochs done")
 
 
+@pytest.mark.parametrize(("noise", "kept"), [(0.1, 4), (0.01, 2)])
+def test_the_last_weights_are_kept_where_the_best_are_better_by_noise_only(
+    noise: float, kept: int, tmp_path: Path
+) -> None:
+    made = trainer(validate_every=1, validation_noise=noise)
+    validate, seen = scripted([0.1, 0.5, 0.3, 0.45], made)
+    progress, _ = run(made, tmp_path, validate=validate)
+    assert progress.best_epoch == kept
+    assert torch.equal(next(made.model.parameters()), seen[kept - 1])
+
+
 def test_without_validation_the_last_weights_are_kept(tmp_path: Path) -> None:
     made = trainer()
     progress, _ = run(made, tmp_path)

@@ -24,7 +24,10 @@ from nodepiece.tasks.task import Task
 from nodepiece.training.checkpoint import Progress
 from nodepiece.training.stages import Clock
 
-VALIDATION_SHARE = 0.015  # of the time, for one validation at most
+VALIDATION_SHARE = 0.015  # of the time, for one validation at most,
+MAX_VALIDATION_SHARE = 0.04  # or, with fewer validations, so much for FEW_VALIDATED facts
+FEW_VALIDATED = 500  # facts, of which fewer do not tell good weights from better ones
+RANK_DEVIATION = 0.3  # standard deviation of reciprocal ranks, about
 EVALUATION_SHARE = 0.08  # of the time, for the result
 RESERVE = 0.01  # of the time, to load libraries and to write files
 MIN_FACTS = 50  # that are ranked, however little time there is
@@ -95,7 +98,7 @@ def plan_evaluation(
         return task, EvaluationTime(seconds, seconds * (1 + num_test / num_valid))
     fixed, each = ranking_time(task, model, num_valid)
     valid_facts = settings.validation_facts or chosen_number(
-        (VALIDATION_SHARE * budget.seconds - fixed) / each, num_valid
+        num_validated_in(budget.seconds, fixed, each), num_valid
     )
     test_facts = settings.test_facts or chosen_number(
         (EVALUATION_SHARE * budget.seconds / 2 - fixed) / each, max(num_valid, num_test)
@@ -104,6 +107,13 @@ def plan_evaluation(
     experiment = replace(task.experiment, evaluation=evaluation)
     ranked = [min(number, test_facts or number) for number in (num_valid, num_test)]
     num_validated = min(num_valid, valid_facts or num_valid)
+    if num_validated < min(num_valid, FEW_VALIDATED):  # a small sample
+        noise = experiment.training.validation_noise or round(
+            RANK_DEVIATION / (2 * num_validated) ** 0.5, 4
+        )
+        experiment = replace(
+            experiment, training=replace(experiment.training, validation_noise=noise)
+        )
     num_choices = validations_to_choose(experiment, num_validated, task.graph.num_nodes)
     validation = fixed + each * num_validated
     ranking = 2 * fixed + each * sum(ranked)
@@ -111,6 +121,14 @@ def plan_evaluation(
     is_chosen = not settings.test_facts
     total = ranking + num_choices * validation
     return planned, EvaluationTime(validation, total, ranking if is_chosen else 0.0)
+
+
+def num_validated_in(seconds: float, fixed: float, each: float) -> float:
+    """How many facts a validation ranks in a run of so many seconds."""
+    number = (VALIDATION_SHARE * seconds - fixed) / each
+    if number >= FEW_VALIDATED:
+        return number
+    return min(FEW_VALIDATED, (MAX_VALIDATION_SHARE * seconds - fixed) / each)
 
 
 def within_time_left(
@@ -198,7 +216,9 @@ def is_same_but_for_length(one: Experiment, other: Experiment) -> bool:
 
 
 def of_any_length(experiment: Experiment, *, is_timed: bool) -> Experiment:
-    training = replace(experiment.training, epochs=1, stages=(), validate_steps=0)
+    training = replace(
+        experiment.training, epochs=1, stages=(), validate_steps=0, validation_noise=0.0
+    )
     if is_timed:
         training = replace(training, validate_every=0, patience=0)
     evaluation = replace(experiment.evaluation, validation_facts=0, test_facts=0)

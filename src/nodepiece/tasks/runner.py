@@ -260,7 +260,7 @@ def with_changes(command: str, experiment: Experiment, budget: Budget | None) ->
         return command
     values = settings_by_name(experiment)
     names = (
-        *("training.stages", "training.validate_steps"),
+        *("training.stages", "training.validate_steps", "training.validation_noise"),
         *("evaluation.validation_facts", "evaluation.test_facts"),
     )
     words = [word for name in names for word in ("--set", f"{name}={to_literal(values[name])}")]

@@ -90,6 +90,7 @@ def fit(
             return fitting.interrupt()
         if fitting.is_save_due and not is_last:
             fitting.save()
+    fitting.prefer_last()
     fitting.save()
     fitting.use_best()
     if _is_patience_over(trainer, progress):
@@ -178,6 +179,7 @@ def fit_stages(
             asked = asked or should_stop()
     if asked and not is_over():
         return fitting.interrupt()
+    fitting.prefer_last()
     fitting.save()
     fitting.use_best()
     if schedule.is_over(progress.num_steps):
@@ -262,7 +264,23 @@ class Fitting:
         if progress.best_metric is not None and record[name] <= progress.best_metric:
             progress.since_best += 1
             return
-        progress.best_metric, progress.best_epoch = record[name], progress.epoch
+        self._keep(record[name])
+
+    def prefer_last(self) -> None:
+        """Keep the last weights, if the best ones are better by no more than noise."""
+        progress, settings = self.progress, self.trainer.settings
+        last = progress.history[-1] if progress.history else {}
+        value, best = last.get(f"valid_{settings.metric}"), progress.best_metric
+        is_last = last.get("step", progress.num_steps) == progress.num_steps
+        if not (settings.validation_noise and is_last) or value is None or best is None:
+            return
+        if best - settings.validation_noise <= value < best:
+            self._keep(value)
+
+    def _keep(self, metric: float) -> None:
+        """Keep the present weights, whose validation is `metric`, as the best ones."""
+        progress = self.progress
+        progress.best_metric, progress.best_epoch = metric, progress.epoch
         progress.best_step = progress.num_steps
         progress.since_best = 0
         state = self.trainer.model.state_dict().items()

@@ -35,6 +35,8 @@ class TrainingSettings:
     validate_steps: int = 0  # with stages, in place of validate_every: steps; 0: never
     validate_every: int = 0  # epochs; 0: never
     metric: str = "mrr"  # of validation, a name in METRICS: the best weights are kept
+    # the last weights are kept, unless the best are better on validation by more than this
+    validation_noise: float = 0.0
     patience: int = 0  # validations without improvement before stopping; 0: never stop early
     checkpoint_seconds: float = 60.0  # between checkpoints to resume from
 
@@ -52,7 +54,13 @@ class TrainingSettings:
         for key in ("epochs", "batch_size"):
             if (count := getattr(self, key)) < 1:
                 raise InputError(f"training.{key} must be at least 1, got {count}")
-        amounts = ("warmup_epochs", "clip_gradient", "validate_every", "patience")
+        amounts = (
+            "warmup_epochs",
+            "clip_gradient",
+            "validate_every",
+            "patience",
+            "validation_noise",
+        )
         refuse_negative(self, "training", *amounts, "checkpoint_seconds", "validate_steps")
         steps = (0, *self.stages)
         is_whole = all(type(step) is int for step in steps)
