@@ -76,7 +76,7 @@ def run_watched(command: list[str], environment: dict[str, str]) -> dict[str, An
         "processor_seconds": round(processor_seconds() - before, 2),
         **peaks,
         "stages": {found["doing"].split("/")[0]: float(found["seconds"]) for found in stages},
-        "said": [line for line in lines if "facts" in line],
+        "said": [re.sub(r"\S*/(?=graph)", "", line) for line in lines if " facts " in line],
     }
 
 
@@ -157,13 +157,16 @@ def measure_sizes(options: argparse.Namespace, folder: Path) -> None:
         rows.append(measure(num_nodes, num_facts, folder))
         content = {
             "what": "nodepiece tokenize from a Parquet file of ids to a vocabulary folder",
-            "command": f"python -m benchmarks.one_machine --largest {options.largest}",
+            "command": "python -m benchmarks.one_machine --folder DISK "
+            f"--largest {options.largest}",
             "cpus": os.cpu_count(),
             "anchors_per_node": K,
             "relations_per_node": M,
             "seconds_to_compile": round(compiling, 1),
             "measured": rows,
         }
+        if options.note:
+            content["note"] = options.note
         print(json.dumps(rows[-1]), flush=True)
         print(markdown(rows), flush=True)
         if options.out is not None:
@@ -183,12 +186,14 @@ def write_table(page: Path, table: str) -> None:
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The table of docs/scale.md."""
     lines = [
-        "| nodes | facts | minutes | private memory | bytes a fact | times the floor | disk |",
-        "|---|---|---|---|---|---|---|",
+        "| nodes | facts | minutes | minutes of processors | private memory | bytes a fact | "
+        "times the floor | vocabulary folder |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         lines.append(
             f"| {row['nodes']:,} | {row['facts']:,} | {row['minutes']:.1f} | "
+            f"{row['processor_seconds'] / 60:.1f} | "
             f"{row['private_bytes'] / 1e9:.2f} GB | {row['private_bytes_a_fact']:.0f} | "
             f"{row['times_the_floor']:.2f} | {row['vocabulary_bytes'] / 1e9:.1f} GB |"
         )
@@ -217,7 +222,7 @@ def compare(options: argparse.Namespace, folder: Path) -> None:
     content = {
         "what": "nodepiece tokenize on 2.5 million nodes and 16 million facts in a TSV file, by "
         "another checkout and by this one; the lowest of several runs in turn",
-        "command": "python -m benchmarks.one_machine --against CHECKOUT",
+        "command": "python -m benchmarks.one_machine --folder DISK --against CHECKOUT",
         "commit_before": subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"],
             cwd=options.against,
@@ -243,6 +248,7 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=SIZES[-1][0], help="nodes")
     parser.add_argument("--against", type=Path, help="a checkout to compare with, at 2.5M nodes")
     parser.add_argument("--repeats", type=int, default=2, help="of each checkout")
+    parser.add_argument("--note", help="about the machine; goes into the result")
     parser.add_argument("--page", type=Path, help="a page whose table is replaced: docs/scale.md")
     parser.add_argument("-o", "--out", type=Path, help="a JSON file; printed as well")
     options = parser.parse_args()
