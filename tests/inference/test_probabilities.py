@@ -18,6 +18,7 @@ import torch
 import nodepiece
 from nodepiece.data.verified_negatives import verified_negatives
 from nodepiece.errors import InputError
+from nodepiece.evaluation.calibration import both_ways
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.inference import calibration
 from nodepiece.inference.bulk import Scoring
@@ -153,11 +154,34 @@ def test_scores_and_probabilities_are_of_one_state_when_an_update_comes_between(
 def test_scored_facts_have_probabilities(calibrated: FactRun) -> None:
     table = calibrated.score(TEST)
 
-    scores = np.array(table["score"], np.float64)
     triples = np.concatenate([ids(calibrated, fact) for fact in TEST])
-    expected = probabilities(calibrated, triples, scores)
-    assert expected is not None
-    np.testing.assert_allclose(table["probability"], expected, atol=1e-9)
+    num_relations = calibrated.dataset.train.num_relations
+    inverse = triples[:, ::-1] + [0, num_relations, 0]
+    both = [
+        probabilities(calibrated, way, tail_scores(calibrated.snapshot, way))
+        for way in (triples, inverse)
+    ]
+    odds = [each / (1 - each) for each in both if each is not None]
+    expected = np.sqrt(odds[0] * odds[1])
+    found = np.array(table["probability"])
+    np.testing.assert_allclose(found / (1 - found), expected, rtol=1e-4)
+
+
+def test_a_fact_and_its_inverse_are_as_probable(calibrated: FactRun) -> None:
+    one, other = FACTS[3], (FACTS[3][2], "inverse of " + FACTS[3][1], FACTS[3][0])
+    table = calibrated.score([one, other])
+    assert table["probability"][0].as_py() == pytest.approx(table["probability"][1].as_py())
+
+
+def test_an_explanation_has_the_probability_of_the_scored_fact(calibrated: FactRun) -> None:
+    head, relation, tail = TEST[0]
+    found = calibrated.explain(head=head, relation=relation, tail=tail, facts=0, paths=0)
+    assert found.probability == pytest.approx(calibrated.score([TEST[0]])["probability"][0].as_py())
+
+
+def test_the_probability_of_both_queries_has_the_mean_of_their_logits() -> None:
+    found = both_ways(np.array([0.8, 0.5, 1.0]), np.array([0.8, 0.9, 0.0]))
+    np.testing.assert_allclose(found, [0.8, 0.75, 0.5])
 
 
 def test_the_file_is_json_and_says_what_it_was_fitted_to(calibrated: FactRun) -> None:

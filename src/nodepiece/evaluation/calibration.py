@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logit
 
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import FloatArray, LongArray
@@ -209,6 +209,16 @@ def isotonic_steps(logits: FloatArray, is_true: NDArray[np.bool_]) -> FloatArray
     is_corner[1:-1] = (found[1:-1] != found[:-2]) | (found[1:-1] != found[2:])
     probabilities = found.clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     return np.stack([distinct[is_corner], probabilities[is_corner]])
+
+
+def both_ways(of_tails: FloatArray, of_heads: FloatArray) -> FloatArray:
+    """The probability of each fact from that of its tail and that of its head: (num_facts,) each.
+
+    The mean of the two logits. Each query has errors of its own, which partly cancel out.
+    """
+    least = MIN_PROBABILITY**2
+    logits = [logit(part.clip(least, 1 - least)) for part in (of_tails, of_heads)]
+    return expit((logits[0] + logits[1]) / 2).astype(np.float64)
 
 
 def log_loss(probabilities: FloatArray, is_true: NDArray[np.bool_]) -> float:

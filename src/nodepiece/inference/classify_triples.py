@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodepiece.evaluation.calibration import both_ways
 from nodepiece.evaluation.report import Report
 from nodepiece.evaluation.triple_classification import (
     Reliability,
@@ -63,11 +64,11 @@ def classify_triples(
 ) -> TripleClassification:
     """Classify the facts of a split, or given ones, and false facts.
 
-    A fact is true if its probability is above 0.5. The probabilities are those of the stored
-    calibration, else of one that is fitted to the validation facts and not stored. As a part of the
-    report, the same with a threshold of the score for each relation, chosen on the validation
-    facts, as published. False facts are those given, else those that come verified with the
-    dataset, else drawn ones.
+    A fact is true if its probability is above 0.5: that of both queries, for its tail and for its
+    head. The probabilities are those of the stored calibration, else of one that is fitted to the
+    validation facts and not stored. As a part of the report, the same with a threshold of the score
+    for each relation, chosen on the validation facts, as published. False facts are those given,
+    else those that come verified with the dataset, else drawn ones.
     """
     chosen = fact_run(run)
     rng = np.random.default_rng(seed)
@@ -77,9 +78,13 @@ def classify_triples(
     wanted = labelled_facts(chosen, split, facts=facts, negatives=negatives, data=data, rng=rng)
     snapshot = chosen.snapshot
     scores = tail_scores(snapshot, wanted.triples)
-    found = calibration.probabilities(
-        snapshot, wanted.triples, scores, num_trained=chosen.num_trained
+    num_relations = snapshot.dataset.train.num_relations
+    inverse = wanted.triples[:, ::-1] + np.array([0, num_relations, 0], wanted.triples.dtype)
+    of_tails, of_heads = (
+        calibration.probabilities(snapshot, way, each, num_trained=chosen.num_trained)
+        for way, each in ((wanted.triples, scores), (inverse, tail_scores(snapshot, inverse)))
     )
+    found = both_ways(of_tails, of_heads)
     accepted = by_thresholds(chosen, valid, wanted, scores)
     report = Report(
         probability_scores(found, wanted.is_true),

@@ -21,6 +21,7 @@ from nodepiece.inference.inductive_pieces import InductivePieces
 from nodepiece.inference.local_vectors import LocalVectors
 from nodepiece.inference.necessary_facts import Necessity
 from nodepiece.inference.removal_estimates import VectorEstimates
+from nodepiece.inference.score_facts import fact_probabilities
 from nodepiece.inference.similar_facts import similar_facts
 from nodepiece.inference.snapshot import Snapshot
 from nodepiece.tokenizer.changing_tokens import NO_FACTS
@@ -83,8 +84,9 @@ def explain_fact(
     necessary, after = search.find(settings.facts)
     probability = None
     if calibrated is not None:
-        triple, score = np.array([ids], np.int64), np.array([before.score])
-        probability = float(calibrated(explained, triple, score, True)[0])
+        both_scores = np.array([before.score]), np.array([float(of_heads[ids[0]])])
+        triple = np.array([ids], np.int64)
+        probability = float(fact_probabilities(explained, triple, both_scores, calibrated)[0])
     return Explanation(
         head,
         relation,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodepiece.data.query_rows import NumberedParts
+from nodepiece.evaluation.calibration import both_ways
 from nodepiece.evaluation.ranking import Progress, rank_links
 from nodepiece.graph.arrays import FloatArray, LongArray
 from nodepiece.inference.bulk import Calibrated, OnRefused, Scoring, named_triples
@@ -71,6 +72,7 @@ class ScoredFacts(NamedTuple):
     """Scores and ranks of facts, (num_facts,) each."""
 
     score: NDArray[np.float32]  # of the tail, given head and relation
+    head_score: NDArray[np.float32]  # of the head, given relation and tail
     tail_rank: FloatArray
     head_rank: FloatArray
     is_known: NDArray[np.bool_]
@@ -105,6 +107,7 @@ def score_facts(snapshot: Scoring, triples: LongArray, memory_budget: int) -> Sc
     of_tails, of_heads = np.split(scores, 2)
     return ScoredFacts(
         np.where(is_inverse, of_heads, of_tails),
+        np.where(is_inverse, of_tails, of_heads),
         np.where(is_inverse, ranks.head, ranks.tail),
         np.where(is_inverse, ranks.tail, ranks.head),
         known.contains(direct),
@@ -127,7 +130,26 @@ def as_table(
         "known": pa.array(found.is_known),
     }
     if calibrated is not None:
-        scores = found.score.astype(float)
-        columns["probability"] = pa.array(calibrated(snapshot, triples, scores, True))
+        probability = fact_probabilities(
+            snapshot, triples, (found.score, found.head_score), calibrated
+        )
+        columns["probability"] = pa.array(probability)
     schema = score_schema(calibrated)
     return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def fact_probabilities(
+    snapshot: Scoring,
+    triples: LongArray,
+    scores: tuple[NDArray[np.floating], NDArray[np.floating]],
+    calibrated: Calibrated,
+) -> FloatArray:
+    """The probability of each fact, (num_facts,), from its scores as a tail and as a head."""
+    num_relations = snapshot.dataset.train.num_relations
+    heads, relations, tails = triples.T
+    inverse = np.stack([tails, (relations + num_relations) % (2 * num_relations), heads], axis=1)
+    of_tails, of_heads = (
+        calibrated(snapshot, way, each.astype(np.float64), True)
+        for way, each in zip((triples, inverse), scores, strict=True)
+    )
+    return both_ways(of_tails, of_heads)
