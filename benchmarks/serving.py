@@ -59,7 +59,7 @@ def main() -> None:
     queries = Queries(options.run)
     measured: dict[str, Any] = {
         "what": "nodepiece serve under load on one machine; clients and server share its cores",
-        "command": f"python -m benchmarks.serving {' '.join(sys.argv[1:])}",
+        "command": f"python -m benchmarks.serving {' '.join(given(options.run))}",
         "cpus": os.cpu_count(),
         "run": options.run.name,
         "nodes": queries.num_nodes,
@@ -71,6 +71,11 @@ def main() -> None:
         print(json.dumps({part: measured[part]}, indent=1))
     if options.output is not None:
         write_json(options.output, measured)
+
+
+def given(run: Path) -> list[str]:
+    """The arguments of this program, with the name of the run in place of its folder."""
+    return [run.name if argument == str(run) else argument for argument in sys.argv[1:]]
 
 
 class Queries:
