@@ -1,5 +1,6 @@
 """`nodepiece tokenize` and `nodepiece embed` on a Spark cluster."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,11 @@ def test_spark_without_pyspark_is_one_sentence(
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     done = nodepiece("tokenize", "countries", "-o", "v", "--engine", "spark")
     assert done.status == 2 and "pip install 'nodepiece[spark]'" in done.err
+
+
+def test_a_session_leaves_the_handler_of_ctrl_c(spark: Any) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    assert "pyspark" not in getattr(handler, "__module__", "")
 
 
 def test_ctrl_c_prints_where_it_continues(

@@ -4,8 +4,10 @@ import errno
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -56,10 +58,19 @@ def open_session(options: SparkOptions) -> Any:
         chosen.setdefault("spark.master", LOCAL)
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    with quiet_imports(), spark_errors():
+    with quiet_imports(), spark_errors(), same_interrupts():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return with_partitions(spark)
+
+
+@contextmanager
+def same_interrupts() -> Iterator[None]:
+    """Keep the handler of Ctrl-C, which PySpark replaces with its own."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 def with_partitions(spark: Any) -> Any:
