@@ -17,7 +17,8 @@ ALL_NODES, DRAWN = "all nodes", "50 nodes drawn at random"
 SHORTCUTS = """
 Half-links answer a query from one other fact of the same two nodes, or by the relation's most
 frequent tails. Where they put the answer first, alone, the query has a shortcut. What a model is
-worth shows in the other queries.
+worth shows in the other queries. A model may be another run of the recipe than the row above.
+Written by `nodepiece evaluate RUN --baselines --json` and `python -m benchmarks.baselines`.
 """
 
 
