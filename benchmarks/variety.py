@@ -74,6 +74,13 @@ def users_and_items(rng: np.random.Generator) -> Facts:
     return users, (rng.random(30_000) < 0.2).astype(np.int64), items
 
 
+def many_relations(rng: np.random.Generator) -> Facts:
+    """300 relations, each from the 40 groups of nodes to the first members of groups."""
+    heads, relations = rng.integers(2_000, size=6_000), rng.integers(300, size=6_000)
+    maps = np.stack([rng.permutation(40) for _ in range(300)])
+    return heads, relations, maps[relations, heads % 40]
+
+
 def five_nodes(rng: np.random.Generator) -> Facts:
     pairs = np.arange(25)
     return np.tile(pairs // 5, 12), np.repeat(np.arange(12), 25), np.tile(pairs % 5, 12)
@@ -88,7 +95,7 @@ def loops(rng: np.random.Generator) -> Facts:
 
 KINDS: dict[str, Callable[[np.random.Generator], Facts]] = {
     "sparse": planted(6_000, 12_000, 24),
-    "many relations": planted(2_000, 6_000, 400),
+    "many relations": many_relations,
     "dense and small": planted(300, 9_000, 8),
     "star": star,
     "chain": chain,
