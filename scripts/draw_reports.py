@@ -50,6 +50,8 @@ def draw_map(browser: Browser, path: Path) -> None:
     page = browser.new_page(viewport={"width": 1100, "height": 680}, color_scheme="light")
     page.goto(path.as_uri())
     page.locator("#find").fill("kenya")
+    page.locator("#found button").first.click()
+    page.locator("canvas").dblclick(position={"x": 20, "y": 20})  # show all nodes again
     page.wait_for_timeout(1000)
     page.screenshot(path=FIGURES / "page-map.png")
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from importlib.util import find_spec
+from inspect import isclass, isroutine
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -113,4 +114,15 @@ def test_the_reference_of_python_has_every_public_name() -> None:
 def test_every_public_name_has_a_docstring() -> None:
     without = [name for name in nodepiece.__all__ if not getattr(nodepiece, name).__doc__]
 
+    assert without == []
+
+
+def test_every_public_method_of_a_public_class_has_a_docstring() -> None:
+    without = []
+    for name in nodepiece.__all__:
+        members = vars(getattr(nodepiece, name)) if isclass(getattr(nodepiece, name)) else {}
+        for member, value in members.items():
+            is_method = isinstance(value, property | staticmethod | classmethod) or isroutine(value)
+            if is_method and not member.startswith("_") and not value.__doc__:
+                without.append(f"{name}.{member}")
     assert without == []

@@ -58,10 +58,12 @@ class Dataset:
 
     @property
     def num_nodes(self) -> int:
+        """Nodes of the training graph."""
         return self.train.num_nodes
 
     @property
     def names(self) -> Names:
+        """Names of nodes and relations; a dataset without names is refused."""
         if self.train.names is None:
             raise InputError(f"dataset {self.name} has no names; read it from files")
         return self.train.names

@@ -46,6 +46,7 @@ class ReadReport:
 
     @property
     def num_facts(self) -> int:
+        """Facts that were read: rows without literals and duplicates."""
         return self.num_rows - self.num_literals - self.num_duplicates
 
     @property
@@ -58,6 +59,7 @@ class ReadReport:
         return f"{self.format}; head, relation, tail are {what}{names}"
 
     def sentences(self) -> list[str]:
+        """What was read and what was left out, in sentences."""
         lines = [f"{self.source}: {plural(self.num_facts, 'fact')} ({self.layout})"]
         if self.num_literals:
             lines.append(f"left out {plural(self.num_literals, 'fact')} whose object is a literal")

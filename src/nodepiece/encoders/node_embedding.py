@@ -100,6 +100,7 @@ class NodePieceEmbedding(NodeEmbedding):
         )
 
     def forward(self, nodes: Tensor) -> Tensor:
+        """The vectors of nodes: (...,) of ids -> (..., dim)."""
         flat = nodes.flatten()
         if not flat.is_cuda:  # where this would wait for the device, and the rows are checked there
             check_ids(flat, self.num_embeddings)
@@ -124,14 +125,17 @@ class NodePieceEmbedding(NodeEmbedding):
 
     @property
     def relation_table(self) -> nn.Parameter:
+        """The vectors of relations as pieces, inverses included."""
         return self.tables.relations
 
     @property
     def start_table(self) -> nn.Parameter:
+        """The vectors of anchors."""
         return self.tables.anchors
 
     @property
     def rows_per_node(self) -> int:
+        """How many rows of `start_table` a node uses; 0: none, or their numbers matter too."""
         has_sum = factorized_form(self.encoder) is not None  # others look for the number of [PAD]
         return self.counts.anchors_per_node if has_sum else 0
 
@@ -180,6 +184,7 @@ class NodePieceEmbedding(NodeEmbedding):
                 bags.copy_from(new)
 
     def use_training_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> None:
+        """Train with these rows of tokens from now on; evaluation uses the canonical ones."""
         self.use_training_tokens(self.token_tensors.of_rows(anchors, distances, relations))
 
     def _all_in_chunks(self) -> Tensor:

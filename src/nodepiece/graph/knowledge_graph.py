@@ -59,6 +59,7 @@ class KnowledgeGraph:
 
     @property
     def num_triples(self) -> int:
+        """The number of facts."""
         return len(self.triples)
 
     @property
@@ -69,9 +70,11 @@ class KnowledgeGraph:
         return self.names.fingerprint
 
     def node_name(self, node_id: int) -> str:
+        """The name of a node, or its id where there are no names."""
         return str(node_id) if self.names is None else self.names.node(node_id)
 
     def relation_name(self, relation_id: int) -> str:
+        """The name of a relation, or its id where there are no names."""
         return str(relation_id) if self.names is None else self.names.relation(relation_id)
 
     def __repr__(self) -> str:

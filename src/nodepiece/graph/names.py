@@ -37,6 +37,7 @@ class Names:
 
     @staticmethod
     def of(nodes: Sequence[str], relations: Sequence[str]) -> "Names":
+        """Names from lists of strings."""
         return Names(pa.array(nodes, pa.large_string()), pa.array(relations, pa.large_string()))
 
     def __repr__(self) -> str:
@@ -47,6 +48,7 @@ class Names:
         )
 
     def node(self, node_id: int) -> str:
+        """The name of a node by its id."""
         return self.nodes[int(node_id)].as_py()
 
     def relation(self, relation_id: int) -> str:
@@ -55,6 +57,7 @@ class Names:
         return INVERSE_PREFIX * inverse + self.relations[base].as_py()
 
     def node_id(self, name: str) -> int:
+        """The id of a node by its name; an unknown name is refused with similar ones."""
         return self._find(name, self.nodes, "node")
 
     def node_ids(self, names: Sequence[str]) -> LongArray:

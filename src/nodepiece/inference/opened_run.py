@@ -48,6 +48,7 @@ class Prediction:
     probability: float | None = None  # that the fact is true; None: the run is not calibrated
 
     def to_json(self) -> dict[str, object]:
+        """The answer as a dict, with its probability where there is one."""
         calibrated = {} if self.probability is None else {"probability": self.probability}
         return {"name": self.name, "score": self.score, **calibrated, "known": self.is_known}
 
@@ -119,10 +120,12 @@ class Run:
 
     @property
     def folder(self) -> Path:
+        """The run folder."""
         return self.opened.files.folder
 
     @property
     def address(self) -> Address:
+        """What another process needs to open the same run."""
         device = next(self.model.parameters()).device
         files = self.opened.files
         return Address(
@@ -146,6 +149,7 @@ class Run:
 
     @property
     def experiment(self) -> Experiment:
+        """The settings of the run."""
         return self.task.experiment
 
     def predict(

@@ -34,8 +34,8 @@ def draw_step_cost(lines: Lines) -> Figure:
     """
     if not any(lines.values()):
         raise InputError("there is nothing to draw; measure a step first")
-    figure = new_figure(7.2, 4.6)
-    axes = figure.add_axes((0.11, 0.13, 0.86, 0.7))
+    figure = new_figure(7.2, 5.2)
+    axes = figure.add_axes((0.11, 0.27, 0.86, 0.58))
     names = list(dict.fromkeys(name.removesuffix(WHOLE) for name in lines))
     colours = dict(zip(names, COLOURS, strict=False))
     for name, points in lines.items():
@@ -56,7 +56,8 @@ def draw_step_cost(lines: Lines) -> Figure:
     axes.set_xlabel("nodes")
     axes.set_ylabel("milliseconds a step")
     plain(axes, grid="both")
-    axes.legend(fontsize=8, frameon=False, labelcolor=INK)
+    axes.tick_params(which="minor", length=0)
+    figure.legend(loc="lower left", ncols=2, fontsize=9, frameon=False, labelcolor=INK)
     subtitle = "sampled softmax, the same settings for all sizes"
     add_title(figure, "The cost of a training step over the size of the graph", subtitle)
     return figure

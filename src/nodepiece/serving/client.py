@@ -132,6 +132,7 @@ class RemoteRun:
         self.close()
 
     def close(self) -> None:
+        """Close the connection."""
         self._server.client.close()
 
     def describe(self) -> dict[str, Any]:

@@ -125,6 +125,7 @@ class ChangingGraph:
 
     @property
     def names(self) -> Names:
+        """The names of all nodes, added and removed ones included, and of the relations."""
         return with_nodes(Names(self._base, self._relations), self._more)
 
     def add(self, facts: NamedFacts = (), *, nodes: Sequence[str] = ()) -> TokenRows:
@@ -193,6 +194,7 @@ class ChangingGraph:
         }
 
     def has_fact(self, fact: NamedFact) -> bool:
+        """Whether the graph has a fact now, by name."""
         head, relation, tail = fact
         ids = self._ids.get(head), self._relation_ids.get(relation), self._ids.get(tail)
         return None not in ids and bool(self._contains(np.array([ids], np.int32))[0])
@@ -283,11 +285,13 @@ class ChangingGraph:
         return np.concatenate([edges[is_direct], turned])
 
     def fact_name(self, fact: Sequence[int]) -> str:
+        """A fact by ids, as head — relation — tail."""
         head, relation, tail = fact
         parts = [self.node_name(head), self._relations[relation].as_py(), self.node_name(tail)]
         return " — ".join(parts)
 
     def node_name(self, node: int) -> str:
+        """The name of a node by its id."""
         if node < len(self._base):
             return self._base[node].as_py()
         return self._more[node - len(self._base)]

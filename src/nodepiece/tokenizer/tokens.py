@@ -74,14 +74,17 @@ class TokenTable:
 
     @property
     def num_nodes(self) -> int:
+        """The number of nodes."""
         return len(self.anchors)
 
     @property
     def anchors_per_node(self) -> int:
+        """k, the anchors of a node."""
         return self.anchors.shape[1]
 
     @property
     def relations_per_node(self) -> int:
+        """m, the relations of a node."""
         return self.relations.shape[1]
 
     def pieces(self, node: int) -> list[str]:

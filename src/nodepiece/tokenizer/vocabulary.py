@@ -45,6 +45,7 @@ class Vocabulary:
 
     @property
     def num_anchors(self) -> int:
+        """|A|, the number of anchors."""
         return len(self.anchors)
 
     @property
@@ -71,9 +72,11 @@ class Vocabulary:
         return nearest
 
     def relation_tokens(self, relations: IntArray) -> IntArray:
+        """The token ids of relations."""
         return relations + np.int32(self.num_anchors)
 
     def node_name(self, node: int) -> str:
+        """The name of a node, or its id where there are no names."""
         return str(node) if self.names is None else self.names.node(node)
 
     def token_name(self, token: int) -> str:
