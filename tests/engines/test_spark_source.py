@@ -1,9 +1,11 @@
 """Facts from anything that Spark reads have the ids that one machine gives them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -45,6 +47,21 @@ def assert_as_on_one_machine(spark: Any, path: Path, folder: Path, **options: An
 def test_text_is_read_as_on_one_machine(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "facts.csv").write_text('subject,predicate,object\n"b, c",r,a\na,s,"d ""e"""\n')
     assert_as_on_one_machine(spark, tmp_path / "facts.csv", tmp_path)
+
+
+def test_json_lines_are_read_as_on_one_machine(spark: Any, tmp_path: Path) -> None:
+    rows = [{"subject": "b", "predicate": "r", "object": "a", "year": 1}]
+    rows += [{"subject": "a", "predicate": "s", "object": "ü", "year": 2}]
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    (tmp_path / "facts.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert_as_on_one_machine(spark, tmp_path / "facts.jsonl", tmp_path)
+
+
+def test_orc_has_the_ids_of_parquet(spark: Any, tmp_path: Path) -> None:
+    table = pa.table({"head": ["b", "c"], "relation": ["r", "s"], "tail": ["a", "b"]})
+    orc.write_table(table, tmp_path / "facts.orc")
+    _, names, _ = ids_on_spark(spark, str(tmp_path / "facts.orc"), tmp_path)
+    assert names.nodes.to_pylist() == ["b", "a", "c"]
 
 
 def test_ntriples_are_read_as_on_one_machine(spark: Any, tmp_path: Path) -> None:
