@@ -21,6 +21,7 @@ from nodepiece.inference import discover
 from nodepiece.inference.facts import FactRun, fact_run
 from nodepiece.inference.pair_search import Best
 from nodepiece.inference.run import load
+from nodepiece.inference.snapshot import Snapshot
 from nodepiece.inference.update import update_run
 
 Fact = tuple[str, str, str]
@@ -214,3 +215,14 @@ def test_vectors_that_are_not_finite_are_refused(run: FactRun, tmp_path: Path) -
             weights.fill_(torch.nan)
     with pytest.raises(InputError, match="not finite, or too large"):
         damaged.discover(top=3)
+
+
+def test_a_search_that_scores_many_queries_says_so(
+    run: FactRun, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run.discover(top=1)
+    assert not caplog.records  # vectors are searched, and not query by query
+    monkeypatch.setattr("nodepiece.inference.discover.MANY_QUERIES", 3)
+    monkeypatch.setattr(Snapshot, "vector_scores", lambda _: None)
+    run.discover(top=1)
+    assert "queries (head, relation, ?) are scored; name relations" in caplog.text

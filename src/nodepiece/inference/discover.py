@@ -1,5 +1,6 @@
 """The likeliest missing facts of a whole graph."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,8 +25,11 @@ from nodepiece.inference.pair_search import (
     search_pairs,
 )
 
+log = logging.getLogger("nodepiece")
+
 QUERIES_AT_ONCE = 256  # where scores are no products of vectors
 FACTS_AT_ONCE = 1 << 21  # compared at once until the best list is full
+MANY_QUERIES = 50_000  # that are scored without a remark, where every one has to be
 ROUND_FACTS = 10_000  # smallest number found in a round, where `per_node` leaves out some
 ROUNDING = 1e-4  # of scores that are computed in another order
 
@@ -97,6 +101,8 @@ def discover_facts(
     """
     names = snapshot.dataset.names
     scope = scope_of(snapshot, settings)
+    if snapshot.vector_scores() is None:
+        warn_of_many(sum(len(scope.heads(snapshot, each)) for each in scope.relations))
     groups = [scope.relations] if settings.calibrated is None else [[r] for r in scope.relations]
     num_done, found = 0, []
     for relations in groups:
@@ -127,6 +133,16 @@ def discover_facts(
         | {name: pa.array(column[order]) for name, column in columns.items()},
         schema=settings.schema,
     )
+
+
+def warn_of_many(num_queries: int) -> None:
+    """Log how many queries have to be scored, if that takes long."""
+    if num_queries > MANY_QUERIES:
+        log.warning(
+            "the scores of this model are not products of vectors, so all %s queries "
+            "(head, relation, ?) are scored; name relations, heads or tails to search fewer",
+            f"{num_queries:,}",
+        )
 
 
 def scope_of(snapshot: Scoring, settings: DiscoverSettings) -> Scope:
