@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numba
 import pytest
 import torch
 from tests.busy_gpu import OtherPrograms
+
+hypothesis.settings.register_profile("any speed", deadline=None)
+hypothesis.settings.load_profile("any speed")  # a busy machine is no failure
 
 CHROMIUM_OPTIONS = (
     "--no-sandbox",  # containers run tests as root
