@@ -46,7 +46,8 @@ def make_app(runs: Sequence[Run], settings: ServeSettings | None = None) -> Fast
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        Thread(target=service.prepare, name="nodepiece-prepare", daemon=True).start()
+        if not service.prepared.is_set():
+            Thread(target=service.prepare, name="nodepiece-prepare", daemon=True).start()
         yield
         service.close()
 

@@ -26,9 +26,12 @@ class FolderWatch:
         """
         if self._queue < 0:
             self._queue = watched(self._folder)
-        descriptors = [self._wake_reader, *([self._queue] if self._queue >= 0 else [])]
         limit = seconds if self._queue >= 0 else min(seconds, LOOK_SECONDS)
-        ready, _, _ = select.select(descriptors, [], [], limit)
+        poll = select.poll()  # not select, which takes no descriptors from 1,024 on
+        for descriptor in (self._wake_reader, self._queue):
+            if descriptor >= 0:
+                poll.register(descriptor, select.POLLIN)
+        ready = [descriptor for descriptor, _ in poll.poll(1000 * limit)]
         if self._queue in ready and is_gone(os.read(self._queue, 1 << 16)):
             os.close(self._queue)
             self._queue = -1

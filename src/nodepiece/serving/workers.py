@@ -91,6 +91,7 @@ def run_worker(work: Work, parent: int) -> None:
         work.ready.put(str(error))
         return
     end_with(parent)
+    app.state.service.prepare()  # before it accepts connections: other workers answer meanwhile
     try:
         run_server(app, work.settings, work.sockets, announce=lambda: work.ready.put(""))
     except InputError as error:
