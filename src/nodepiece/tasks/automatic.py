@@ -41,6 +41,7 @@ MAX_PASSES = 150  # over the facts, however many minutes there are
 MIN_PASSES, MIN_PASSES_IF_SPARSE, MIN_PASSES_IF_LARGE_AND_SPARSE = 2.0, 0.5, 10.0
 SPARSE = 4.0  # facts a node: fewer are a sparse graph
 LARGE_SPARSE_GRAPH = 50_000  # nodes
+MINUTES_FOR_MANY_SPARSE_NODES = 60.0  # before that, there is no time for these passes
 FACTS_FOR_SAMPLED_WALKS = 300_000  # at most: edges are normalized in every step
 MIN_ANCHORS, MAX_ANCHORS, ANCHOR_SHARE = 20, 5_000, 0.25  # of the nodes
 # Beside sampled walks: half of 6,000 nodes as anchors gave .288, a quarter .279.
@@ -267,12 +268,17 @@ def decide_loss(
     large = LARGE_GRAPH[machine.device.type]
     if shape.num_nodes > large:
         return False, f"against a sample of the nodes, as there are more than {large:,}"
+    is_sparse = shape.facts_per_node < SPARSE
+    is_many = shape.num_nodes > LARGE_SPARSE_GRAPH and can_walk_beside_samples(shape, machine)
+    if is_many and minutes < MINUTES_FOR_MANY_SPARSE_NODES:  # no step has to be timed
+        return False, (
+            f"against a sample of the nodes, with walks, as more than {LARGE_SPARSE_GRAPH:,} nodes "
+            "have few facts each"
+        )
     num_steps = -(-shape.num_queries // one_vs_all.training.batch_size)
     passes = TRAINING_SHARE * 60 * minutes / max(1e-9, num_steps * time_step(one_vs_all))
-    least = MIN_PASSES
-    if shape.facts_per_node < SPARSE:
-        is_large = shape.num_nodes > LARGE_SPARSE_GRAPH and can_walk_beside_samples(shape, machine)
-        least = MIN_PASSES_IF_LARGE_AND_SPARSE if is_large else MIN_PASSES_IF_SPARSE
+    least = MIN_PASSES_IF_SPARSE if is_sparse else MIN_PASSES
+    least = MIN_PASSES_IF_LARGE_AND_SPARSE if is_many else least
     is_all = passes >= least
     against = "against all nodes" if is_all else "against a sample of the nodes"
     return is_all, (
