@@ -42,6 +42,26 @@ def test_a_version_that_does_not_come_is_given_up() -> None:
     assert not versions._waiting
 
 
+def test_a_version_that_is_published_while_a_request_begins_to_wait_wakes_it() -> None:
+    current, publishers = [0], list[threading.Thread]()
+
+    def publish() -> None:
+        current[0] = 1
+        versions.published()
+
+    def read() -> int:
+        number = current[0]
+        if not publishers:  # the version is published between this look at it and the wait
+            publishers.append(threading.Thread(target=publish))
+            publishers[0].start()
+            publishers[0].join(0.2)
+        return number
+
+    versions = Versions(read)
+    assert asyncio.run(versions.wait_for(1, 5))
+    publishers[0].join()
+
+
 def watch_and_rename(folder: Path) -> float:
     """Seconds until a watch of a folder returns after a file was renamed into it."""
     watch = FolderWatch(folder)

@@ -140,9 +140,9 @@ class ServedRun:
             return
         if not run.is_up_to_date(last_number(run.folder)):
             run.refresh()
+        self.versions.published()
         if (base := last_base(run.folder)) is not None:
             use_base_on_disk(run, base)  # else the batches of all updates would stay in memory
-        self.versions.published()
 
     @computed_once
     def map(self) -> StoredMap:

@@ -41,9 +41,7 @@ class Versions:
 
     def published(self) -> None:
         """Wake the requests that wait for the current version; any thread may call it."""
-        if not self._waiting:
-            return
-        with self._lock:
+        with self._lock:  # also if none waits: one may just be about to
             number = self._current()
             ready = [each for each in self._waiting if each.version <= number]
             self._waiting = [each for each in self._waiting if each.version > number]
