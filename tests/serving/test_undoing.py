@@ -49,6 +49,14 @@ def test_undoing_an_update_removes_nodes_that_are_left_without_facts(
     undo(writing, mine)  # a second time does no harm
 
 
+def test_undoing_again_removes_nodes_that_came_back(writing: httpx.Client) -> None:
+    undo(writing, update(writing, add=[IDA, JO]))
+    again = update(writing, add=[IDA, JO])
+    assert again["new_nodes"] == 2 and again["new_node_names"] == ["Ida", "Jo"]
+    undo(writing, again)
+    assert facts_of(writing, "Ida") is None and facts_of(writing, "Jo") is None
+
+
 def test_updates_that_wait_together_keep_each_other_s_facts(writing: httpx.Client) -> None:
     mine = update(writing, add=[IDA])
     done = update(writing, add=[JO], remove=mine["added_facts"], remove_if_empty=["Ida", "Kim"])

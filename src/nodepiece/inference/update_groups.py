@@ -44,7 +44,7 @@ class Committed:
     num_removed: int  # facts, those of removed nodes included
     num_new_nodes: int
     added: tuple[NamedFact, ...] = field(default=(), compare=False)  # that were not there before
-    new_nodes: tuple[str, ...] = field(default=(), compare=False)
+    new_nodes: tuple[str, ...] = field(default=(), compare=False)  # not there, or removed before
 
 
 @dataclass
@@ -120,7 +120,8 @@ def commit_group(run: LinkRun, updates: Sequence[GraphUpdate]) -> list[Committed
                 except InputError as error:
                     results.append(error)
                     continue
-                results.append(Planned(change, added_facts(run.graph, update, change)))
+                added = added_facts(run.graph, update, change)
+                results.append(Planned(change, added, returning_nodes(run.graph, update)))
                 group.append(update)
             changes = [each.change for each in results if isinstance(each, Planned)]
             whole = changes[0] if len(changes) == 1 else plan(run, group.merged())
@@ -132,10 +133,11 @@ def commit_group(run: LinkRun, updates: Sequence[GraphUpdate]) -> list[Committed
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """An update by ids, and the facts that it adds by name."""
+    """An update by ids, and the facts and removed nodes that it adds by name."""
 
     change: Change
     added: tuple[NamedFact, ...]
+    returning: tuple[str, ...]
 
 
 def plan(run: LinkRun, update: GraphUpdate) -> Change:
@@ -159,6 +161,12 @@ def added_facts(graph: ChangingGraph, update: GraphUpdate, change: Change) -> tu
     return tuple(fact for fact in dict.fromkeys(update.add) if not graph.has_fact(fact))
 
 
+def returning_nodes(graph: ChangingGraph, update: GraphUpdate) -> tuple[str, ...]:
+    """The nodes that were removed, and that the facts of an update add again."""
+    named = dict.fromkeys(node for head, _, tail in update.add for node in (head, tail))
+    return tuple(name for name in named if graph.was_removed(name))
+
+
 def committed(
     results: Sequence[Planned | InputError], version: int
 ) -> list[Committed | InputError]:
@@ -175,7 +183,8 @@ def committed(
             found.append(result)
             continue
         change = result.change
-        batch, names = change.batch, [name for name in change.new_nodes if name not in new]
+        added = (*change.new_nodes, *result.returning)
+        batch, names = change.batch, [name for name in added if name not in new]
         removed = set(map(tuple, batch.removed.tolist())) - gone
         counts = len(batch.added), len(removed), len(names)
         found.append(Committed(version, *counts, result.added, tuple(names)))

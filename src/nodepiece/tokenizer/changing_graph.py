@@ -193,6 +193,10 @@ class ChangingGraph:
             for head, relation, tail in facts
         }
 
+    def was_removed(self, name: str) -> bool:
+        """Whether the graph had a node that it does not have now."""
+        return name in self._ids and self._was_removed(self._ids[name])
+
     def has_fact(self, fact: NamedFact) -> bool:
         """Whether the graph has a fact now, by name."""
         head, relation, tail = fact
