@@ -14,7 +14,7 @@ from nodepiece.errors import InputError
 from nodepiece.inference import graph_updates
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.run import load_links
-from nodepiece.inference.update import update_run, use_base, write_compacted
+from nodepiece.inference.update import compact, update_run, use_base, write_compacted
 from nodepiece.inference.update_groups import Committed, GraphUpdate, commit_group, groups_of
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
@@ -170,3 +170,14 @@ def test_a_fact_between_two_nodes_that_are_removed_is_counted_once(run: LinkRun)
     updates = [GraphUpdate(remove_nodes=(name,)) for name in ("Ida", "new town")]
     assert list(groups_of(updates)) == [updates]
     assert commit_group(run, updates) == [Committed(2, 0, 1, 0), Committed(2, 0, 0, 0)]
+
+
+def test_a_base_that_is_written_after_a_later_one_is_not_used(run: LinkRun) -> None:
+    update_run(run, add=[IDA])
+    snapshot, other = run.snapshot, load_links(run.folder)
+    update_run(other, add=[("Kim", "lives in", "town 1")])
+    compact(other)  # while another thread of this process writes the base of `snapshot`
+    use_base(run, write_compacted(run, snapshot))
+    commit_group(run, [GraphUpdate(add=(JO,))])
+    assert {"Ida", "Jo", "Kim"} <= set(load_links(run.folder).node_names())
+    assert_as_on_disk(run)

@@ -16,6 +16,7 @@ from nodepiece.inference.graph_updates import (
     StoredState,
     commit_batch,
     is_latest,
+    last_base,
     last_number,
     open_base,
     write_base,
@@ -201,8 +202,11 @@ def write_compacted(run: LinkRun, snapshot: Snapshot) -> Compacted:
 
 
 def use_base(run: LinkRun, base: Compacted) -> None:
-    """Replace the base of the current snapshot, and the batches up to it, by a later base."""
-    if not is_later_base(run, base.state.number):
+    """Replace the base of the current snapshot, and the batches up to it, by a later base.
+
+    Unless another process has written a still later one: `is_latest` relies on that removing this.
+    """
+    if not is_later_base(run, base.state.number) or last_base(run.folder) != base.state.number:
         return
     snapshot = run.snapshot
     state = snapshot.updates.state if snapshot.updates is not None else base.state
