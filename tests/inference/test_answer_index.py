@@ -1,6 +1,7 @@
 """Answers from an index are the exact ones, with few exceptions, also after updates."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import sleep
@@ -16,6 +17,7 @@ from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
 from nodepiece.inference.answer_index import ApproximateAnswers, open_answer_index
 from nodepiece.inference.links import LinkRun
+from nodepiece.inference.neighbour_index import NeighbourIndex
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import compact, update_run
 from nodepiece.tasks.link_prediction import LinkPrediction
@@ -23,7 +25,8 @@ from nodepiece.tasks.runner import RunOptions, run_experiment
 
 pytest.importorskip("usearch")
 
-QUERIES = [
+Parts = tuple[str | None, str, str | None]
+QUERIES: list[Parts] = [
     (f"person {number}", relation, None)
     for number in range(6)
     for relation in ("lives in", "married to")
@@ -62,9 +65,15 @@ def moved_since(index: ApproximateAnswers, run: LinkRun) -> LongArray:
     return moved
 
 
-def answers(run: LinkRun, index: ApproximateAnswers | None, **options: bool) -> pa.Table:
-    settings = replace(run.answer_settings(5, **options), approximate=index)
-    rows = numbered(QUERIES)
+def answers(
+    run: LinkRun,
+    index: ApproximateAnswers | None,
+    queries: Sequence[Parts] = QUERIES,
+    top: int = 5,
+    **options: bool,
+) -> pa.Table:
+    settings = replace(run.answer_settings(top, **options), approximate=index)
+    rows = numbered(queries)
     tables = run.answer_many(rows, settings, on_refused=lambda refused: pytest.fail(refused.reason))
     return pa.concat_tables(tables)
 
@@ -99,6 +108,28 @@ def test_answers_follow_updates_and_a_new_base(run: LinkRun, index: ApproximateA
     moved = moved_since(index, run)
     assert run.snapshot.names.node_id("Ida") in moved
     assert_same(answers(run, index), answers(run, None))
+
+
+def test_removed_nodes_do_not_take_the_places_of_others(
+    run: LinkRun, index: ApproximateAnswers
+) -> None:
+    query = QUERIES[1:2]
+    best = answers(run, None, query, top=30)["tail"].to_pylist()
+    gone = run.snapshot.names.node_ids(best)
+    run.snapshot.__dict__["absent"] = np.sort(gone)  # as if no other node had changed
+    found = answers(run, index, query)
+    assert found.num_rows == 5
+    assert_same(found, answers(run, None, query))
+
+
+def test_nodes_that_the_index_does_not_reach_are_no_answers() -> None:
+    vectors = torch.tensor(np.repeat(np.random.default_rng(0).normal(size=(20, 16)), 200, axis=0))
+    neighbours = NeighbourIndex(vectors.float(), None)
+    neighbours.prepare()
+    keys, _ = neighbours.search(vectors[:5].float(), len(vectors))  # equal vectors are not linked
+    for row in keys:
+        found = row[row >= 0]
+        assert len(set(found.tolist())) == len(found)
 
 
 def test_while_vectors_are_compared_answers_are_exact(

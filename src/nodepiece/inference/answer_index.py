@@ -105,7 +105,7 @@ class AnswerIndex:
         with torch.no_grad():
             head = snapshot.patched.rows(torch.from_numpy(heads))
             relation = snapshot.model.relation_vectors()[torch.from_numpy(relations)]
-            keys = self._nearest(head, relation, wanted + SPARE)
+            keys, is_out = self._current(head, relation, wanted, np.union1d(moved, snapshot.absent))
             vectors = snapshot.patched.rows(torch.from_numpy(keys.ravel()))
             vectors = vectors.view(*keys.shape, -1)
             scores = self.decoder.score(head[:, None], relation[:, None], vectors)
@@ -113,9 +113,26 @@ class AnswerIndex:
             rows = snapshot.patched.rows(torch.from_numpy(fresh))
             more = self.decoder.score_all_tails(head, relation, rows)
         found = scores.float().cpu().numpy()
-        found[np.isin(keys, moved) | np.isin(keys, snapshot.absent)] = -np.inf
+        found[is_out] = -np.inf
         candidates = np.concatenate([keys, np.tile(fresh, (len(keys), 1))], axis=1)
         return candidates, np.concatenate([found, more.float().cpu().numpy()], axis=1)
+
+    def _current(
+        self, head: Tensor, relation: Tensor, wanted: int, outdated: LongArray
+    ) -> tuple[LongArray, NDArray[np.bool_]]:
+        """The nearest nodes in the index, and which of them are to be left out.
+
+        So many that `wanted` are current, if there are as many: a removed or moved node that the
+        index still has does not take the place of another.
+        """
+        number = wanted + SPARE
+        while True:
+            keys = self._nearest(head, relation, number)
+            is_out = np.isin(keys, outdated) | (keys < 0)
+            has_enough = (~is_out).sum(axis=1) >= wanted
+            if has_enough.all() or number >= len(self.vectors):
+                return np.maximum(keys, 0), is_out
+            number = min(4 * number, len(self.vectors))
 
     def _nearest(self, head: Tensor, relation: Tensor, number: int) -> LongArray:
         query = self.tail_query(head, relation).float()

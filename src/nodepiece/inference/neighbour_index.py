@@ -111,11 +111,15 @@ class NeighbourIndex:
                 )
 
     def search(self, queries: Tensor, top: int) -> tuple[LongArray, NDArray[np.float32]]:
-        """Rows and cosines, (num_queries, top) each; fewer rows than that are -1 at the end."""
+        """Rows and cosines, (num_queries, top) each or fewer columns; -1 and -inf: no more."""
         top = min(top, len(self.vectors))
         found = self.index.search(queries.cpu().numpy(), top)
         keys = np.atleast_2d(np.asarray(found.keys)).astype(np.int64)
-        return keys, 1 - np.atleast_2d(np.asarray(found.distances)).astype(np.float32)
+        distances = np.atleast_2d(np.asarray(found.distances)).astype(np.float32)
+        counts = np.array(getattr(found, "counts", keys.shape[1]))  # one query has no counts
+        is_found = np.arange(keys.shape[1]) < counts.reshape(-1, 1)
+        # Behind what was found, both arrays have any numbers.
+        return np.where(is_found, keys, -1), 1 - np.where(is_found, distances, np.inf)
 
 
 def nearest_by_index(
@@ -156,7 +160,7 @@ def _current(
     wanted = top + SPARE
     while True:
         keys, cosines = index.search(queries, wanted)
-        is_out = is_outdated[keys] | (keys == nodes[:, None])
+        is_out = is_outdated[keys] | (keys == nodes[:, None]) | (keys < 0)
         enough = (~is_out).sum(axis=1) >= top
         if enough.all() or wanted >= len(index.vectors):
             return keys, np.where(is_out, -np.inf, cosines).astype(np.float32)
