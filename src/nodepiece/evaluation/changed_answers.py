@@ -55,14 +55,25 @@ def answers_after(
     known = with_nodes(known, num_nodes)
     if not len(added) and not len(removed):
         return known
-    rows: dict[int, set[int]] = {}
+    steps: dict[int, dict[int, bool]] = {}  # of each query, whether an answer is added
     for facts, is_added in ((removed, False), (added, True)):
         for first, second, answer in edges_of(known, facts).tolist():
-            query = first * known.num_second + second
-            if query not in rows:
-                rows[query] = set(known_answers(known, first, second).tolist())
-            (rows[query].add if is_added else rows[query].discard)(answer)
+            steps.setdefault(first * known.num_second + second, {})[answer] = is_added
+    rows = {
+        query: row_after(known_answers(known, *divmod(query, known.num_second)), step)
+        for query, step in steps.items()
+    }
     return with_rows(known, rows)
+
+
+def row_after(before: IntArray, steps: dict[int, bool]) -> IntArray:
+    """Ascending answers, with some added and others removed; there may be millions of them."""
+    touched = np.array(sorted(steps), np.int32)
+    place = np.searchsorted(before, touched)
+    is_there = np.append(before, -1)[place] == touched
+    left = np.delete(before, place[is_there])
+    added = touched[[steps[answer] for answer in touched.tolist()]]
+    return np.insert(left, np.searchsorted(left, added), added)
 
 
 def with_nodes(known: KnownAnswers, num_nodes: int) -> KnownAnswers:
@@ -101,8 +112,8 @@ def known_answers(known: KnownAnswers, first: int, second: int) -> IntArray:
     return known.answers_at(np.arange(start, start + number))
 
 
-def with_rows(known: KnownAnswers, rows: dict[int, set[int]]) -> ChangedAnswers:
-    """The known answers with those of some queries replaced."""
+def with_rows(known: KnownAnswers, rows: dict[int, IntArray]) -> ChangedAnswers:
+    """The known answers with those of some queries replaced, by ascending ones."""
     nothing = np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32)
     before = (
         (known.changed, known.own_offsets, known.own_answers)
@@ -110,7 +121,7 @@ def with_rows(known: KnownAnswers, rows: dict[int, set[int]]) -> ChangedAnswers:
         else nothing
     )
     new = np.array(sorted(rows), np.int64)
-    answers = [np.array(sorted(rows[query]), np.int32) for query in new.tolist()]
+    answers = [rows[query] for query in new.tolist()]
     queries = np.concatenate([before[0], new])
     counts = np.concatenate([np.diff(before[1]), [len(each) for each in answers]]).astype(np.int64)
     # Of a query that was changed before, the last row counts.
