@@ -1,5 +1,8 @@
 """Names that are added to a graph leave the names of earlier states as they are."""
 
+import pickle
+from copy import deepcopy
+
 import pyarrow as pa
 
 from nodepiece.graph.growing_names import GrowingNames, grown
@@ -47,3 +50,11 @@ def test_names_that_do_not_fit_move_to_a_larger_store() -> None:
 def test_without_new_names_nothing_changes() -> None:
     before = names()
     assert grown(before, []) is before
+
+
+def test_names_that_grow_are_pickled_and_copied() -> None:
+    first = grown(names(), ["Cem"])
+    grown(first, ["Dan"])
+    for other in (pickle.loads(pickle.dumps(first)), deepcopy(first)):
+        assert other.nodes.to_pylist() == ["Ann", "Bea", "", "Zoë", "Cem"]
+        assert grown(other, ["Eve"]).nodes.to_pylist()[-1] == "Eve"

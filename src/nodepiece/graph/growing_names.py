@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,9 @@ class GrowingNames(Names):
     """Names that are the first ones of a store, which later states of the graph share."""
 
     store: "NameStore"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Names, (self.nodes, self.relations)  # a copy has no store, which has a lock
 
 
 def grown(names: Names, more: Sequence[str]) -> Names:
