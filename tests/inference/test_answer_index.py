@@ -13,6 +13,7 @@ import torch
 from tests.tasks.couples import couples, experiment
 
 from nodepiece.data.query_rows import numbered
+from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import LongArray
 from nodepiece.inference.answer_index import ApproximateAnswers, open_answer_index
@@ -159,3 +160,15 @@ def test_a_run_whose_scores_are_no_distances_is_refused(
     monkeypatch.setattr(type(run.model), "decoder", decoder)
     with pytest.raises(InputError, match="leave out --approximate"):
         opened(run)
+
+
+def test_assumed_facts_that_change_all_vectors_leave_the_index_to_others(tmp_path: Path) -> None:
+    settings = replace(experiment(epochs=1), graph=GraphLayerSettings(layers=1))
+    task = LinkPrediction(settings, couples())
+    run_experiment(task, RunOptions(tmp_path / "run", torch.device("cpu")))
+    run = load_links(tmp_path / "run")
+    index = opened(run)
+    assumed = run.with_facts([("Ida", "lives in", "town 1")])
+    assert assumed.snapshot.patched.base is not run.snapshot.patched.base
+    assert_same(answers(assumed, index), answers(assumed, None))
+    assert not index.index._comparing and index.index.moved_since(run.snapshot) is not None

@@ -25,7 +25,7 @@ from nodepiece.evaluation.top_scores import TopScores, top_scores
 from nodepiece.graph.arrays import LongArray
 from nodepiece.inference.bulk import AnswerSettings, Scoring
 from nodepiece.inference.neighbour_index import IndexPlace, NeighbourIndex, VectorIndexSettings
-from nodepiece.inference.snapshot import Snapshot
+from nodepiece.inference.snapshot import HypotheticalSnapshot, Snapshot
 
 log = logging.getLogger("nodepiece")
 
@@ -75,9 +75,13 @@ class AnswerIndex:
     def moved_since(self, snapshot: Snapshot) -> LongArray | None:
         """Nodes whose vectors are not those of the index, ascending.
 
-        None while another thread compares the vectors of a new base with those of the index.
+        None while another thread compares the vectors of a new base with those of the index, and
+        where assumed facts change all vectors: they are not compared for one request.
         """
         patched = snapshot.patched
+        below = snapshot.base if isinstance(snapshot, HypotheticalSnapshot) else snapshot
+        if patched.base is not below.patched.base:
+            return None
         base, moved = self._moved
         if base is patched.base:
             return np.union1d(moved, patched.nodes.numpy())
