@@ -91,6 +91,26 @@ def test_tokens_that_the_run_does_not_know_are_refused(
     assert not list(Path.cwd().glob("vectors*"))
 
 
+def test_tokens_of_a_run_are_not_written_to_a_folder_named_as_an_address(
+    nodepiece: Nodepiece, run_folder: Path
+) -> None:
+    done = nodepiece("embed", run_folder, "-o", "hdfs:///vectors", "--engine", "spark")
+    assert done.status == 2 and "hdfs:///vectors.tokens is none; give one" in done.err, done.err
+    assert not list(Path.cwd().iterdir())
+
+
+def test_other_files_in_the_folder_of_work_stay(
+    nodepiece: Nodepiece, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.engines.spark_session.open_session", lambda options: None)
+    monkeypatch.setattr("nodepiece.engines.spark_vectors.write_vectors", lambda *arguments: 3)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "other.txt").write_text("mine")
+    done = nodepiece("embed", run_folder, "-o", "vectors", "--engine", "spark", "--work", "work")
+    assert done.status == 0, done.err
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["other.txt"]
+
+
 def test_options_of_spark_need_it(nodepiece: Nodepiece) -> None:
     done = nodepiece("tokenize", "countries", "-o", "v", "--master", "local[2]")
     assert done.status == 2 and "--master goes with --engine spark" in done.err

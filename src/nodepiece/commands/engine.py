@@ -1,7 +1,7 @@
 """The options --engine and those of Spark, for tokenize and embed."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -172,15 +172,24 @@ def embed_by_spark(
                 f"{run} was updated since it was trained; give its present tokens with --tokens, "
                 "or use --engine native"
             )
-        own = Path(work or f"{output.rstrip('/')}.tokens").absolute() / "tokens.parquet"
+        place = work or f"{output.rstrip('/')}.tokens"
+        if "://" in place:
+            raise InputError(
+                f"the tokens of {run} are written to a local folder first, and {place} is none; "
+                "give one that all workers see with --work, or tokens with --tokens"
+            )
+        own = Path(place).absolute() / "tokens.parquet"
         with stage(f"writing {own}"):
             export_tokens(opened.opened.table, own)
-    with stage("starting Spark"):
-        session = open_session(spark)
-    with stage(f"writing {output}") as remarks, quiet_imports(), spark_errors():
-        number = write_vectors(session, encoder, tokens or str(own), output)
-        remarks.append(count(number, "row"))
-    if own is not None:
-        own.unlink()
-        own.parent.rmdir()
+    try:
+        with stage("starting Spark"):
+            session = open_session(spark)
+        with stage(f"writing {output}") as remarks, quiet_imports(), spark_errors():
+            number = write_vectors(session, encoder, tokens or str(own), output)
+            remarks.append(count(number, "row"))
+    finally:
+        if own is not None:
+            own.unlink()
+            with suppress(OSError):  # the folder of --work may have other files
+                own.parent.rmdir()
     log(f"wrote {output}: {count(number, 'node')}")
