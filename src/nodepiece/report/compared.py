@@ -114,10 +114,12 @@ def compare_inductive(measurements: list[Measurement]) -> str:
         if (short := ahead_of_pagerank(*full_rankings(each))) < 0
     ]
     hours = sum(int(row.time.removesuffix(" h")) for row in papers.values())
+    brackets = "; in brackets by how much" if behind or in_full else ""
     return (
         f"- Personalized PageRank alone, which learns nothing, has the better Hits@10 on "
-        f"{listed(behind)}, and among all nodes on {listed(in_full)}; in brackets by how much.\n"
-        f"- The paper's Hits@10 is {'not reached on ' + listed(below) if below else 'reached'}.\n"
+        f"{listed(behind)}, and among all nodes on {listed(in_full)}{brackets}.\n"
+        f"- The `-best` recipes {'do not reach' if below else 'reach'} the paper's Hits@10"
+        f"{' on ' + listed(below) if below else ' on every split'}.\n"
         f"- {beside_paper_configurations(measurements)}\n"
         f"- The {len(rows)} trainings add up to {seconds_by_device(rows)}; the paper's, to "
         f"{hours} h."

@@ -61,7 +61,7 @@ Hits@10 are of the test facts: heads and tails are ranked, known facts are left 
 ranks are realistic. Seconds are of training with its validation; {SHARED} other runs used the GPU
 at the same time. {REMARK} The file has a remark on how the row was run. "The paper" is the
 corresponding row of its tables, with its time on one RTX 8000. `-best` is our own recipe, not the
-paper's. Rows without a link are of others, with their source. Speed on a CPU is in the
+paper's. Rows without a link are of others, with their source. Speed on a CPU is in
 [speed.md](speed.md), graphs of millions of nodes in [scale.md](scale.md). This page is written by
 `python -m scripts.write_results`, and as a page with the same tables by `nodepiece report`.
 """
@@ -70,9 +70,10 @@ Ranks are among 50 nodes drawn at random that are not known answers, ten times: 
 ± the standard deviation between draws. MRR is of the same draws, "all nodes" the MRR / Hits@10 of a
 full ranking. Personalized PageRank is ranked in the same ways. (NELL-995 v1 has 225 nodes, many of
 them known answers: there nodes are drawn more than once, so MRR is not higher than among all.)
-**The `-best` recipes add walks along the edges to CompGCN, and walks are not part of NodePiece**;
-`--set walks.steps=0` trains without them, which has not been measured here. The epoch is chosen by
-Hits@10 on the `valid` queries of the graph that is evaluated, never by its test queries.
+**The `-best` recipes add walks and propagation along the edges to CompGCN; neither is part of
+NodePiece**. `--set walks.steps=0 --set propagation.layers=0` trains without them, which has not
+been measured here. The epoch is chosen by Hits@10 on the `valid` queries of the graph that is
+evaluated, never by its test queries.
 """
 CLASSES = """
 ROC-AUC / PRC-AUC / hard accuracy on the test nodes of WD50K. The published commands train on all
