@@ -42,6 +42,27 @@ def test_many_names_have_different_ids_while_the_table_grows() -> None:
     assert again.tolist() == ids[::-1].tolist()
 
 
+@pytest.mark.parametrize("length", [50, 40_000])
+def test_one_column_of_long_names_makes_the_text_grow(length: int) -> None:
+    words = [f"{i:0{length}}" for i in range(2_000 if length < 100 else 5)]
+    table = NameTable()
+    (ids,) = table.encode(pa.array(words))
+    assert ids.tolist() == list(range(len(words)))
+    assert table.names().to_pylist() == words
+
+
+def test_heads_and_tails_may_be_integers_of_different_types(tmp_path: Path) -> None:
+    columns = {
+        "head": pa.array([5, 7], pa.uint64()),
+        "relation": pa.array([0, 1], pa.uint64()),
+        "tail": pa.array([7, 9], pa.int32()),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "facts.parquet")
+    graph = read_graph(tmp_path / "facts.parquet")
+    assert graph.triples.tolist() == [[0, 0, 1], [1, 1, 2]]
+    assert graph.names is not None and graph.names.nodes.to_pylist() == ["5", "7", "9"]
+
+
 def random_ids(num_facts: int, largest: int = 90) -> np.ndarray:
     return np.random.default_rng(0).integers(0, [largest, 5, largest], size=(num_facts, 3))
 

@@ -13,6 +13,7 @@ from nodepiece.graph.arrays import IntArray, read_only
 FEW_IDS = 1 << 20  # a table of so many is small, however few facts there are
 SPARSE = 8  # times as many ids as facts: ids beyond that are read as text
 BLOCK_IDS = 1 << 20
+SIGNED = {np.dtype(np.uint64): np.dtype(np.int64)}
 
 
 def is_dense(smallest: int, largest: int, num_facts: int) -> bool:
@@ -30,7 +31,9 @@ class IdTable:
 
     def encode(self, *columns: pa.Array) -> list[IntArray]:
         """The ids of one or two columns of ids, of which the first is read first in each row."""
-        arrays = [read_only(column.to_numpy(zero_copy_only=False)) for column in columns]
+        arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+        # numba has no integer type for both uint64 and int64; all ids are far below 2^63
+        arrays = [read_only(each.view(SIGNED.get(each.dtype, each.dtype))) for each in arrays]
         ids = np.empty((len(columns), len(columns[0])), np.int32)
         self.num_names = _rank_all(arrays[0], arrays[-1], self._rank, self.num_names, ids)
         return list(ids)

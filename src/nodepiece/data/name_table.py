@@ -39,7 +39,8 @@ class NameTable:
             )
             if row == ids.shape[1]:
                 return list(ids)
-            self._grow(sum(int(offsets[row + 1] - offsets[row]) for offsets, _ in texts))
+            ends = (texts[0][0], texts[-1][0])  # as `_add_unknown` counts, also for one column
+            self._grow(sum(int(offsets[row + 1] - offsets[row]) for offsets in ends))
 
     def _grow(self, num_bytes: int) -> None:
         """Make place for one more row, and for so many bytes of text."""
