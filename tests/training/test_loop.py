@@ -99,6 +99,18 @@ def test_the_last_weights_are_kept_where_the_best_are_better_by_noise_only(
     assert torch.equal(next(made.model.parameters()), seen[kept - 1])
 
 
+def test_last_weights_within_noise_do_not_give_patience_back(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"epochs": 20, "validate_every": 1, "patience": 2}
+    made = trainer(**settings, validation_noise=0.1)
+    validate, seen = scripted([0.5, 0.3, 0.45], made)
+    progress, stopping = run(made, tmp_path, validate=validate)
+    assert (progress.best_epoch, stopping.reason) == (3, "no improvement in 2 validations")
+    resumed = trainer(**settings, validation_noise=0.1)
+    progress, stopping = run(resumed, tmp_path, resume=True)
+    assert (progress.epoch, stopping.reason) == (3, "no improvement in 2 validations")
+    assert torch.equal(next(resumed.model.parameters()), seen[2])
+
+
 def test_without_validation_the_last_weights_are_kept(tmp_path: Path) -> None:
     made = trainer()
     progress, _ = run(made, tmp_path)

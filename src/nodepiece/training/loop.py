@@ -264,6 +264,7 @@ class Fitting:
         if progress.best_metric is not None and record[name] <= progress.best_metric:
             progress.since_best += 1
             return
+        progress.since_best = 0
         self._keep(record[name])
 
     def prefer_last(self) -> None:
@@ -282,7 +283,6 @@ class Fitting:
         progress = self.progress
         progress.best_metric, progress.best_epoch = metric, progress.epoch
         progress.best_step = progress.num_steps
-        progress.since_best = 0
         state = self.trainer.model.state_dict().items()
         self.best = {key: value.detach().clone() for key, value in state}
 
