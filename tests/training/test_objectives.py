@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -11,10 +12,13 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.triple_scores import DECODERS
 from nodepiece.decoders.walks import Walks, WalkSettings
 from nodepiece.errors import InputError
+from nodepiece.training import objectives
 from nodepiece.training.batches import FactBatch, QueryBatch
+from nodepiece.training.distribution import Processes
 from nodepiece.training.hidden_edges import hidden_together
 from nodepiece.training.losses import softplus_loss
 from nodepiece.training.objectives import (
+    corrupted_ends,
     one_vs_all_loss,
     path_loss,
     sampled_negatives_loss,
@@ -160,6 +164,18 @@ def test_with_separate_masks_every_end_of_a_negative_is_encoded_by_itself(
         [t, *row[:2].tolist(), t, t] for t, row in zip(FACTS.tails.tolist(), drawn, strict=True)
     ]
     assert torch.cat(encoded).tolist() == torch.tensor([heads, tails]).flatten().tolist()
+
+
+def test_processes_take_their_rows_of_the_ends_that_one_process_draws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = corrupted_ends(FACTS, NUM_NODES, 4, generator=torch.Generator().manual_seed(3))
+    for rank in (0, 1):
+        own = FactBatch(*(part[rank : rank + 1] for part in FACTS[:4]))
+        monkeypatch.setattr(objectives, "current_processes", partial(Processes, rank, 2))
+        found = corrupted_ends(own, NUM_NODES, 4, generator=torch.Generator().manual_seed(3))
+        for of_one, of_rank in zip(one, found, strict=True):
+            assert torch.equal(of_rank, of_one[rank : rank + 1])
 
 
 def test_separate_masks_are_refused_for_shared_negatives() -> None:

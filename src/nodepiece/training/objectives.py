@@ -225,8 +225,12 @@ def corrupted_ends(
 
     (batch_size, 1 + num_negatives) twice.
     """
-    shape = (len(batch.heads), num_negatives)
-    drawn = torch.randint(num_nodes, shape, generator=generator, device=batch.heads.device)
+    shape, device = (len(batch.heads), num_negatives), batch.heads.device
+
+    def draw(rows: int) -> Tensor:
+        return torch.randint(num_nodes, (rows, num_negatives), generator=generator, device=device)
+
+    drawn = current_processes().own_rows(len(batch.heads), draw)
     num_tails = (num_negatives + 1) // 2
     heads, tails = (ends[:, None].expand(shape) for ends in (batch.heads, batch.tails))
     return (
