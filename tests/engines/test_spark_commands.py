@@ -52,9 +52,16 @@ def test_vectors_are_those_of_one_machine(
     run_folder: Path,
     tmp_path: Path,
 ) -> None:
+    (tmp_path / "vectors").mkdir()
+    (tmp_path / "vectors" / "thesis.txt").write_text("years of work")
     done = nodepiece("embed", run_folder, "-o", tmp_path / "vectors", "--engine", "spark")
-    assert done.status == 0, done.err
+    assert done.status == 2 and "vectors exists and is not a result of Spark" in done.err
     assert not (tmp_path / "vectors.tokens").exists()
+    (tmp_path / "vectors" / "thesis.txt").rename(tmp_path / "thesis.txt")
+    options = ("--engine", "spark", "--work", tmp_path)  # with a file in it that stays
+    done = nodepiece("embed", run_folder, "-o", tmp_path / "vectors", *options)
+    assert done.status == 0, done.err
+    assert (tmp_path / "thesis.txt").exists() and not (tmp_path / "tokens.parquet").exists()
     rows = pq.read_table(tmp_path / "vectors").to_pydict()
     expected = load(run_folder).vectors()
     found = dict(zip(rows["node"], rows["vector"], strict=True))

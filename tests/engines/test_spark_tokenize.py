@@ -16,6 +16,7 @@ from tests.engines.graphs import GRAPHS
 
 from nodepiece.data.npy import read_mapped_graph
 from nodepiece.data.read import read_graph
+from nodepiece.engines import spark_tokenize
 from nodepiece.engines.spark_session import quiet_imports, spark_errors
 from nodepiece.engines.spark_tokenize import SparkJob, tokenize_on_spark
 from nodepiece.errors import InputError
@@ -167,7 +168,9 @@ def test_a_worker_killed_in_the_middle_changes_nothing(
     assert_same_files(native, tmp_path / "spark")
 
 
-def test_a_stopped_run_continues_with_the_first_missing_hop(spark: Any, tmp_path: Path) -> None:
+def test_a_stopped_run_continues_with_the_first_missing_hop(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = write_people(tmp_path)
     settings = TokenizerSettings(
         num_anchors=4, anchors_per_node=4, relations_per_node=2, mix={"degree": 1.0}
@@ -180,6 +183,7 @@ def test_a_stopped_run_continues_with_the_first_missing_hop(spark: Any, tmp_path
         on_spark(spark, job_for(tmp_path, source, settings), Recorder(stop, "hop 2"))
     assert not (tmp_path / "spark").exists()
     again = Recorder()
+    monkeypatch.setattr(spark_tokenize, "BLOCKS_PER_TASK", 4)  # as if the cluster were larger
     on_spark(spark, job_for(tmp_path, source, settings), again)
 
     assert next(doing for doing in again.stages if doing.startswith("hop")) == "hop 2"
@@ -201,3 +205,17 @@ def test_what_only_one_machine_does_is_refused(
     job = job_for(tmp_path, tmp_path / "none.tsv", replace(SETTINGS, **changes))  # type: ignore[arg-type]
     with pytest.raises(InputError, match=words):
         tokenize_on_spark(None, job, silent)
+
+
+@pytest.mark.parametrize("place", ["work", "export"])
+def test_folders_of_others_are_not_removed(place: str, spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "plans"
+    (folder / "plan").mkdir(parents=True)
+    (folder / "thesis.txt").write_text("years of work")
+    job = job_for(tmp_path, write_people(tmp_path))
+    changed = (
+        replace(job, work=str(folder)) if place == "work" else replace(job, export=str(folder))
+    )
+    with pytest.raises(InputError, match=r"plans .*; choose another"):
+        on_spark(spark, changed)
+    assert (folder / "thesis.txt").exists()

@@ -30,7 +30,7 @@ from nodepiece.engines.token_chunks import (
     make_tokens_of_block,
     make_whole_chunk,
 )
-from nodepiece.engines.work_folder import WorkFolder, spark_path
+from nodepiece.engines.work_folder import WorkFolder, check_result, spark_path
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
 from nodepiece.tokenizer.settings import TokenizerSettings
@@ -63,12 +63,14 @@ def tokenize_on_spark(spark: Any, job: SparkJob, stage: Stage) -> tuple[int, int
     Steps are kept in `job.work` until all is done: the same call after an interruption continues.
     """
     check_supported(job.settings)
+    if job.export is not None:
+        check_result(spark, spark_path(job.export))
     facts = read_facts(spark, job.source, job.options, kind=job.kind, by_ids=job.by_ids)
     work = WorkFolder(spark, spark_path(job.work))
     is_continued = work.start(plan_of(job, facts, work))
     with stage("reading facts" if not is_continued else "continuing an earlier run") as remarks:
         encoded = ids_as_facts(facts) if job.by_ids else encode_facts(work, facts.table)
-        blocks = chosen_blocks(spark, job, encoded)
+        blocks = chosen_blocks(work, job, encoded)
         write_blocks(
             work, encoded.table, blocks, encoded.num_relations, drop_duplicates=not job.by_ids
         )
@@ -121,6 +123,7 @@ def plan_of(job: SparkJob, facts: Facts, work: WorkFolder) -> dict[str, Any]:
         "source": job.source,
         "files": work.file_states(facts.files),
         "columns": job.options.given(),
+        "format": job.kind,
         "by_ids": job.by_ids,
         "settings": asdict(job.settings),
         "seed": job.seed,
@@ -128,9 +131,12 @@ def plan_of(job: SparkJob, facts: Facts, work: WorkFolder) -> dict[str, Any]:
     }
 
 
-def chosen_blocks(spark: Any, job: SparkJob, encoded: EncodedFacts) -> NodeBlocks:
-    number = job.num_blocks
-    if number is None:
+def chosen_blocks(work: WorkFolder, job: SparkJob, encoded: EncodedFacts) -> NodeBlocks:
+    """The blocks of an earlier run that is continued, or those for the size of the cluster."""
+    spark, number = work.spark, job.num_blocks
+    if work.has("blocks"):
+        number = int(work.read("blocks", "block").count())
+    elif number is None:
         partitions = int(spark.conf.get("spark.sql.shuffle.partitions"))
         by_size = -(-2 * encoded.num_facts // MAX_BLOCK_EDGES)
         number = max(

@@ -1,12 +1,14 @@
 """The steps that are done, as Parquet in a folder that all workers see."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from nodepiece.errors import InputError
 
 PLAN = "plan"  # the settings that the other steps were made with
+STEP = re.compile(rf"{PLAN}|facts|nodes|names|blocks|anchors|tokens|(rank|hop)-\d+|\..*\.crc")
 
 
 class WorkFolder:
@@ -42,16 +44,19 @@ class WorkFolder:
         self._files.delete(self._paths(self.path if step is None else self.place(step)), True)
 
     def start(self, plan: dict[str, Any]) -> bool:
-        """Whether the folder has steps of this plan; those of another one are removed first."""
+        """Whether the folder has steps of this plan; those of another one are removed first.
+
+        A folder with anything else in it is refused, as it would be removed too.
+        """
         text = json.dumps(plan, sort_keys=True)
         if self.has(PLAN):
             stored = "".join(row.value for row in self.spark.read.text(self.place(PLAN)).collect())
             if stored == text:
                 return True
-        elif self._files.exists(self._paths(self.path)) and self._is_foreign():
+        if self._files.exists(self._paths(self.path)) and self._is_foreign():
             raise InputError(
-                f"{self.path} exists and has no steps of an earlier run; choose another "
-                "--work folder"
+                f"{self.path} has other files than steps of an earlier run, and is removed in the "
+                "end; choose another --work folder"
             )
         self.remove()
         self.spark.createDataFrame([(text,)], "value string").coalesce(1).write.text(
@@ -63,7 +68,7 @@ class WorkFolder:
         entries = [
             entry.getPath().getName() for entry in self._files.listStatus(self._paths(self.path))
         ]
-        return bool(entries) and PLAN not in entries
+        return not all(map(STEP.fullmatch, entries))
 
     def file_states(self, paths: list[str]) -> list[list[Any]]:
         """URI, length and time of change of files, to recognize changed ones."""
@@ -75,9 +80,24 @@ class WorkFolder:
         return found
 
 
+def check_result(spark: Any, path: str) -> None:
+    """Refuse a place for a result where there is something that Spark did not write."""
+    make = spark._jvm.org.apache.hadoop.fs.Path
+    target = make(path)
+    files = target.getFileSystem(spark._jsc.hadoopConfiguration())
+    if not files.exists(target) or files.exists(make(f"{path.rstrip('/')}/_SUCCESS")):
+        return
+    if files.isFile(target) or len(files.listStatus(target)):
+        raise InputError(
+            f"{path} exists and is not a result of Spark (it has no _SUCCESS); choose another "
+            "output, or remove it yourself"
+        )
+
+
 def write_whole(table: Any, path: str) -> None:
     """Write a folder of Parquet files that replaces an earlier one when it is complete."""
     spark = table.sparkSession
+    check_result(spark, path)
     make = spark._jvm.org.apache.hadoop.fs.Path
     target, partial = make(path), make(f"{path.rstrip('/')}.partial")
     files = target.getFileSystem(spark._jsc.hadoopConfiguration())
