@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import httpx
@@ -61,7 +62,13 @@ def test_a_run_that_cannot_be_prepared_ends_the_server_with_its_error(
 
     monkeypatch.setattr(ServedRun, "prepare", refuse)
     settings = ServeSettings()
-    with bind("127.0.0.1", 0) as bound, pytest.raises(InputError, match="cannot be served"):
-        run_server(
-            make_app([run], settings), settings, [bound], announce=lambda: pytest.fail("ready")
+    with bind("127.0.0.1", 0) as bound, ThreadPoolExecutor(1) as thread:
+        ended = thread.submit(
+            run_server,
+            make_app([run], settings),
+            settings,
+            [bound],
+            announce=lambda: pytest.fail("ready"),
         )
+        with pytest.raises(InputError, match="cannot be served"):
+            ended.result()

@@ -82,10 +82,9 @@ def experiment_of(
 
 def open_task(experiment: Experiment, data: DataSource) -> LinkPrediction:
     """The task of an experiment, with facts to validate on."""
-    task = task_record(experiment).task.open(with_validation_for(experiment), data)
-    if not isinstance(task, LinkPrediction):
+    if task_record(experiment).task is not LinkPrediction:
         raise InputError(
             f"a search is for link prediction; {experiment.name} is {experiment.task}; choose "
             "its settings by hand"
         )
-    return task
+    return LinkPrediction.open(with_validation_for(experiment), data)
