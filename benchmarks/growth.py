@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -36,11 +37,21 @@ NUM_RELATIONS = 535
 TARGETS = ((5_000_000, 32_000_000), (100_000_000, 1_000_000_000))  # nodes, edges: extrapolated to
 
 
+def own_memory() -> int:
+    """Resident bytes that are not mapped from a file."""
+    _, resident, shared = Path("/proc/self/statm").read_text().split()[:3]
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
 class MemoryPeak:
-    """The peak of the private memory of this process during the block, by sampling."""
+    """The peak of memory during the block, by sampling: the private memory of this process, or
+    what `memory` returns."""
+
+    def __init__(self, memory: Callable[[], int] = own_memory, seconds: float = 0.02) -> None:
+        self.memory, self.seconds = memory, seconds
 
     def __enter__(self) -> "MemoryPeak":
-        self.start, self.peak, self.done = own_memory(), 0, Event()
+        self.start, self.peak, self.done = self.memory(), 0, Event()
         self.thread = Thread(target=self._watch, daemon=True)
         self.thread.start()
         return self
@@ -50,14 +61,8 @@ class MemoryPeak:
         self.thread.join()
 
     def _watch(self) -> None:
-        while not self.done.wait(0.02):
-            self.peak = max(self.peak, own_memory())
-
-
-def own_memory() -> int:
-    """Resident bytes that are not mapped from a file."""
-    _, resident, shared = Path("/proc/self/statm").read_text().split()[:3]
-    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+        while not self.done.wait(self.seconds):
+            self.peak = max(self.peak, self.memory())
 
 
 def measure(path: Path, num_nodes: int) -> dict[str, Any]:

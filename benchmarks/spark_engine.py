@@ -18,13 +18,12 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from benchmarks.growth import EDGES_PER_NODE, make_facts
+from benchmarks.growth import EDGES_PER_NODE, MemoryPeak, make_facts
 from benchmarks.spark_cluster import Cluster
 
 from nodepiece.data.npy import read_mapped_graph
@@ -77,26 +76,6 @@ class Stages:
         print(row, *remarks, sep="; ", flush=True)
 
 
-class ClusterPeak:
-    """The peak memory of the cluster during the block, by sampling."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster, self.peak, self.done = cluster, 0, Event()
-
-    def __enter__(self) -> "ClusterPeak":
-        self.thread = Thread(target=self._watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.done.set()
-        self.thread.join()
-
-    def _watch(self) -> None:
-        while not self.done.wait(0.5):
-            self.peak = max(self.peak, self.cluster.memory())
-
-
 def measure(spark: Any, cluster: Cluster, num_edges: int, folder: Path) -> dict[str, Any]:
     num_nodes = round(num_edges / EDGES_PER_NODE)
     settings = TokenizerSettings(num_anchors=min(20_000, max(20, num_nodes // 100)))
@@ -110,7 +89,7 @@ def measure(spark: Any, cluster: Cluster, num_edges: int, folder: Path) -> dict[
         by_ids=True,
     )
     stages, start = Stages(spark), time.perf_counter()
-    with ClusterPeak(cluster) as memory, quiet_imports(), spark_errors():
+    with MemoryPeak(cluster.memory, 0.5) as memory, quiet_imports(), spark_errors():
         tokenize_on_spark(spark, job, stages)
     seconds = time.perf_counter() - start
     native = seconds_of_one_process(folder, settings)

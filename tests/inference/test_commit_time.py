@@ -1,14 +1,11 @@
 """A commit copies nothing of the size of the graph, and those who read do not wait for it."""
 
-import shutil
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tests.tasks.couples import couples, experiment
 
 from nodepiece.inference import update as updates
 from nodepiece.inference.graph_updates import commit_batch
@@ -17,26 +14,11 @@ from nodepiece.inference.node_features import node_features
 from nodepiece.inference.run import load_links
 from nodepiece.inference.snapshot import Snapshot
 from nodepiece.inference.update import update_run
-from nodepiece.tasks.link_prediction import LinkPrediction
-from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tokenizer.changing_graph import Change, NamedFact
 from nodepiece.tokenizer.token_rows import TokenRows
 
 IDA = ("Ida", "lives in", "town 1")
 JO = ("Jo", "lives in", "town 2")
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    task = LinkPrediction(experiment(epochs=1), couples())
-    run_experiment(task, RunOptions(folder, torch.device("cpu")))
-    return folder
-
-
-@pytest.fixture
-def run(trained: Path, tmp_path: Path) -> LinkRun:
-    return load_links(shutil.copytree(trained, tmp_path / "run"))
 
 
 def test_a_commit_shares_all_arrays_with_the_state_before(run: LinkRun) -> None:

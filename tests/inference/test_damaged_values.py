@@ -5,31 +5,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from tests.tasks.couples import couples, experiment
 
 from nodepiece.errors import InputError
 from nodepiece.inference.graph_updates import UPDATES_FOLDER
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import update_run
-from nodepiece.tasks.link_prediction import LinkPrediction
-from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tokenizer.export import export_tokens
 from nodepiece.tokenizer.similarity import shared_pieces
 from nodepiece.tokenizer.statistics import describe_tokens
 from nodepiece.tokenizer.storage import load_tokens
 
 FACT = [("Ida", "lives in", "town 1")]
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    task = LinkPrediction(experiment(epochs=1), couples())
-    run_experiment(task, RunOptions(folder, torch.device("cpu")))
-    return folder
 
 
 @pytest.fixture

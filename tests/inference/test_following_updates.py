@@ -8,7 +8,6 @@ import pytest
 import torch
 from tests.evaluation.all_answers import all_answers
 from tests.inference.fresh_vectors import facts_of, fresh_vectors
-from tests.tasks.couples import couples, experiment
 
 from nodepiece.errors import InputError
 from nodepiece.inference import graph_updates
@@ -16,24 +15,9 @@ from nodepiece.inference.links import LinkRun
 from nodepiece.inference.run import load_links
 from nodepiece.inference.update import compact, update_run, use_base, write_compacted
 from nodepiece.inference.update_groups import Committed, GraphUpdate, commit_group, groups_of
-from nodepiece.tasks.link_prediction import LinkPrediction
-from nodepiece.tasks.runner import RunOptions, run_experiment
 
 IDA = ("Ida", "lives in", "town 1")
 JO = ("Jo", "lives in", "town 2")
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    task = LinkPrediction(experiment(epochs=1), couples())
-    run_experiment(task, RunOptions(folder, torch.device("cpu")))
-    return folder
-
-
-@pytest.fixture
-def run(trained: Path, tmp_path: Path) -> LinkRun:
-    return load_links(shutil.copytree(trained, tmp_path / "run"))
 
 
 def build_indices(run: LinkRun) -> None:
