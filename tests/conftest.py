@@ -41,9 +41,10 @@ def benchmark_data() -> Path:
     return Path(os.environ["NODEPIECE_DATA"])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A browser for pages. A process can have only one: Playwright keeps an event loop running."""
+    """A browser for pages, for one module: Playwright keeps an event loop running in the main
+    thread, in which later tests could run none of their own."""
     sync_api = pytest.importorskip("playwright.sync_api")
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:

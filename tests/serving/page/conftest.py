@@ -36,7 +36,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def desktop(chromium: Browser) -> Iterator[BrowserContext]:
     """A browser at a desk, which most tests share: it caches the files of the page."""
     with chromium.new_context(viewport=DESKTOP, color_scheme="light") as context:
