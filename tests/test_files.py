@@ -14,7 +14,13 @@ import pytest
 
 from nodepiece import files, locks
 from nodepiece.errors import InputError
-from nodepiece.files import atomic_file, atomic_folder, read_whole, temporary_sibling
+from nodepiece.files import (
+    atomic_file,
+    atomic_folder,
+    read_whole,
+    temporary_sibling,
+    write_bytes,
+)
 from nodepiece.locks import has_writer, sole_writer
 
 MARKER = "ours.json"
@@ -377,6 +383,46 @@ def test_what_was_renamed_and_then_the_rename_are_forced_to_disk(
             partial = forced[0][0]
         assert forced[0] == (partial, False) and forced[-1] == (tmp_path, True)
         forced.clear()
+
+
+def test_bytes_are_forced_to_disk_before_their_name_and_the_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, steps = tmp_path / "file", []
+    real = os.fsync
+
+    def note(descriptor: int) -> None:
+        steps.append((Path(f"/proc/self/fd/{descriptor}").readlink().is_dir(), target.exists()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    write_bytes(target, b"whole")
+    assert steps == [(False, False), (True, True)]
+    assert target.read_bytes() == b"whole" and names_in(tmp_path) == ["file"]
+
+
+def test_bytes_that_cannot_be_written_leave_the_earlier_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_bytes(tmp_path / "file", b"before")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_bytes(tmp_path / "file", b"after")
+    assert (tmp_path / "file").read_bytes() == b"before" and names_in(tmp_path) == ["file"]
+
+
+def test_bytes_replace_a_file_and_what_a_killed_process_left_of_it(tmp_path: Path) -> None:
+    leave_behind(tmp_path / "file", pid_of_the_dead())
+    write_bytes(tmp_path / "file", b"one")
+    write_bytes(tmp_path / "file", b"two")
+    (tmp_path / "plain").write_bytes(b"")
+    assert (tmp_path / "file").read_bytes() == b"two"
+    assert names_in(tmp_path) == ["file", "plain"]
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_a_file_can_be_read_by_whom_other_files_can(tmp_path: Path) -> None:

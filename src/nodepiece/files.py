@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -38,6 +39,24 @@ def atomic_file(target: Path, *, cleans: bool = True) -> Iterator[Path]:
         sync(target.parent)
     finally:
         partial.unlink(missing_ok=True)
+    if cleans:
+        remove_leftovers(target)
+
+
+def write_bytes(target: Path, content: bytes, *, cleans: bool = True) -> None:
+    """`atomic_file` for bytes in memory and a folder that exists, with few calls of the system."""
+    partial = temporary_sibling(target)
+    try:
+        with open(partial, "xb", buffering=0) as file:  # noqa: PTH123 (a third of the time)
+            rest = memoryview(content)
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        partial.replace(target)
+        sync(target.parent)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
     if cleans:
         remove_leftovers(target)
 
@@ -204,15 +223,18 @@ def remove_leftovers(target: Path) -> None:
 
 
 def partial_prefix(target: Path) -> str:
-    """The start of a temporary name, with a hash of machine and container.
+    """The start of a temporary name, with a hash of machine and container."""
+    return f".{target.name}.partial-{_where()}-"
 
-    Process ids are only valid within these.
-    """
+
+@functools.cache
+def _where() -> str:
+    """A hash of machine and container: process ids are only valid within these."""
     where = socket.gethostname()
     namespace = Path("/proc/self/ns/pid")
     if namespace.exists():
         where += str(namespace.stat().st_ino)
-    return f".{target.name}.partial-{hashlib.sha256(where.encode()).hexdigest()[:8]}-"
+    return hashlib.sha256(where.encode()).hexdigest()[:8]
 
 
 def is_alive(pid: int) -> bool:

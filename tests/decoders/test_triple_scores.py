@@ -126,6 +126,22 @@ def test_distances_are_the_same_whether_a_gradient_is_wanted_or_not() -> None:
     torch.testing.assert_close(found, pairwise_distances.negative_distances(queries, points))
 
 
+@pytest.mark.parametrize("num_queries", [0, 1, 2, 6, 7])
+@pytest.mark.parametrize("name", ["distmult", "complex", "autosf", "transe", "rotate"])
+def test_few_queries_have_the_scores_of_many(
+    name: str, num_queries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoder = DECODERS[name]
+    head, nodes = vectors(num_queries, DIM, seed=0), vectors(NUM_NODES, DIM, seed=1)
+    relation = vectors(num_queries, decoder.relation_dim(DIM), seed=2)
+    with torch.no_grad():
+        expected = decoder.score_all_tails(head, relation, nodes)
+        monkeypatch.setattr(pairwise_distances, "MANY_CELLS", 1)
+        found = decoder.score_all_tails(head, relation, nodes)
+    torch.testing.assert_close(found, expected)
+    assert found.is_contiguous()
+
+
 @pytest.mark.parametrize("name", ["rotate", "rotate-and-scale"])
 def test_the_gradient_of_rotate_is_that_of_its_formula(name: str) -> None:
     generator = torch.Generator().manual_seed(0)

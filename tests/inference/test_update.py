@@ -168,7 +168,7 @@ def test_a_batch_that_cannot_be_written_did_not_happen(
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("nodepiece.inference.graph_update.save_file", fail)
+        patch.setattr("nodepiece.inference.graph_update.write_bytes", fail)
         with pytest.raises(OSError, match="no space"):
             update_run(run, add=[("Kim", "lives in", "town 1")])
     assert facts_of(run) == before

@@ -115,6 +115,19 @@ def test_an_update_that_is_wrong_is_refused_in_a_sentence(
     assert got(writing.get("/v1/runs"))["runs"][0]["version"] == 0
 
 
+def test_updates_that_arrive_soon_after_each_other_are_one_batch(own_run: LinkRun) -> None:
+    sizes: list[int] = []
+    writer = GraphWriter(own_run, capacity=9, on_commit=lambda number, _: sizes.append(number))
+    facts = [(f"new {n}", "lives in", "town 1") for n in range(5)]
+    writer.submit(GraphUpdate((facts[0],))).result(20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writers, "GROUP_SECONDS", 1.0)
+        later = [writer.submit(GraphUpdate((fact,))) for fact in facts[1:]]
+        assert len({each.result(20).version for each in later}) == 1
+    writer.close()
+    assert sizes == [1, 4]
+
+
 def test_a_server_is_read_only_unless_it_is_writable(client: httpx.Client) -> None:
     assert "--writable" in update(client, 403, add=[IDA])["detail"]
 

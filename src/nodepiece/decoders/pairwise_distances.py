@@ -9,6 +9,17 @@ from torch.utils.checkpoint import checkpoint
 # Numbers in the largest temporary array of `in_chunks`: what a CPU's cache holds, or what keeps a
 # GPU busy (256 MiB of float32).
 CHUNK_CELLS = {"cpu": 2**19, "cuda": 2**26}
+# For up to this many queries, and from this many numbers in the points on (4 MiB), the product is
+# quicker with the points first on a CPU: 0.97 instead of 3.2 ms for two queries and 14,505 points
+# of dimension 200 that no cache holds, 7.9 instead of 31 ms for 200,000 of dimension 128.
+FEW_QUERIES, MANY_CELLS = 6, 2**20
+
+
+def products(queries: Tensor, points: Tensor) -> Tensor:
+    """query.point: (batch, dim), (num_points, dim) -> (batch, num_points)."""
+    if not _is_quicker_with_points_first(queries, points):
+        return queries @ points.T
+    return (points @ _two_or_more(queries).T)[:, : len(queries)].T.contiguous()
 
 
 def negative_distances(queries: Tensor, points: Tensor, squared: Tensor | None = None) -> Tensor:
@@ -26,9 +37,24 @@ def negative_distances(queries: Tensor, points: Tensor, squared: Tensor | None =
         return -torch.cdist(queries, points, compute_mode="use_mm_for_euclid_dist")
     # No copy of all points is made: a quarter less time to rank on a CPU.
     of_points = squared_lengths(points) if squared is None else squared
-    found = torch.addmm(of_points[None], queries, points.T, alpha=-2)
+    if _is_quicker_with_points_first(queries, points):
+        found = torch.addmm(of_points[:, None], points, _two_or_more(queries).T, alpha=-2)
+        found = found[:, : len(queries)].T.contiguous()
+    else:
+        found = torch.addmm(of_points[None], queries, points.T, alpha=-2)
     found.add_(squared_lengths(queries)[:, None])
     return found.clamp_min_(0).sqrt_().neg_()
+
+
+def _is_quicker_with_points_first(queries: Tensor, points: Tensor) -> bool:
+    if torch.is_grad_enabled() or points.is_cuda:
+        return False
+    return 0 < len(queries) <= FEW_QUERIES and points.numel() >= MANY_CELLS
+
+
+def _two_or_more(queries: Tensor) -> Tensor:
+    """The queries, one of them twice: a matrix and a vector take longer than two matrices."""
+    return queries if len(queries) > 1 else queries.repeat(2, 1)
 
 
 def squared_lengths(rows: Tensor) -> Tensor:

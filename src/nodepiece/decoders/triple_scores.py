@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nodepiece.decoders.pairwise_distances import in_chunks, negative_distances
+from nodepiece.decoders.pairwise_distances import in_chunks, negative_distances, products
 from nodepiece.encoders.complex_numbers import (
     conjugate,
     moduli,
@@ -269,14 +269,14 @@ DECODERS: dict[str, Decoder] = {
     ),
     "distmult": Decoder(
         distmult,
-        lambda head, relation, nodes: (head * relation) @ nodes.T,
+        lambda head, relation, nodes: products(head * relation, nodes),
         lambda head, tail, relations: (head * tail) @ relations.T,
         is_distance=False,
         tail_query=lambda head, relation: head * relation,
     ),
     "complex": Decoder(
         complex_score,
-        lambda head, relation, nodes: multiply(head, relation) @ nodes.T,
+        lambda head, relation, nodes: products(multiply(head, relation), nodes),
         lambda head, tail, relations: multiply(conjugate(head), tail) @ relations.T,
         is_distance=False,
         num_parts=2,
@@ -323,7 +323,7 @@ DECODERS: dict[str, Decoder] = {
     ),
     "autosf": Decoder(
         autosf,
-        lambda head, relation, nodes: _autosf_tail_query(head, relation) @ nodes.T,
+        lambda head, relation, nodes: products(_autosf_tail_query(head, relation), nodes),
         lambda head, tail, relations: _autosf_relation_query(head, tail) @ relations.T,
         is_distance=False,
         num_parts=4,

@@ -18,15 +18,22 @@ class ChangedGraph(KnowledgeGraph):
     So a commit takes no time that grows with the graph.
     """
 
-    def __init__(self, facts: IntArray, changes: tuple[Change, ...], names: Names) -> None:
-        num_added = sum(len(change.batch.added) for change in changes)
-        num_removed = sum(len(change.batch.removed) for change in changes)
+    def __init__(
+        self,
+        facts: IntArray,
+        changes: tuple[Change, ...],
+        names: Names,
+        number: int | None = None,
+    ) -> None:
+        """number: of facts after the changes, if it is known."""
+        if number is None:
+            number = len(facts) + sum(map(num_more_facts, changes))
         values: dict[str, Any] = {
             "num_nodes": len(names.nodes),
             "num_relations": len(names.relations),
             "names": names,
             "parts": (facts, changes),
-            "number": len(facts) + num_added - num_removed,
+            "number": number,
         }
         self.__dict__.update(values)
 
@@ -44,6 +51,10 @@ class ChangedGraph(KnowledgeGraph):
         return KnowledgeGraph, (self.triples, self.num_nodes, self.num_relations, self.names)
 
 
+def num_more_facts(change: Change) -> int:
+    return len(change.batch.added) - len(change.batch.removed)
+
+
 def changed(graph: KnowledgeGraph, change: Change) -> ChangedGraph:
     """The next state of a graph; the facts of neither need to be put together for it."""
     if graph.names is None:
@@ -55,7 +66,8 @@ def assumed_graph(graph: KnowledgeGraph, change: Change, names: Names) -> Change
     """The graph after a change, with the names of all nodes then."""
     if isinstance(graph, ChangedGraph) and "triples" not in graph.__dict__:
         facts, changes = graph.__dict__["parts"]
-        return ChangedGraph(facts, (*changes, change), names)
+        number = graph.num_triples + num_more_facts(change)
+        return ChangedGraph(facts, (*changes, change), names, number)
     return ChangedGraph(graph.triples, (change,), names)
 
 

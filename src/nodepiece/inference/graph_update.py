@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from nodepiece.errors import InputError
-from nodepiece.files import atomic_file
+from nodepiece.files import write_bytes
 from nodepiece.graph.arrays import IntArray
 from nodepiece.tokenizer.changing_graph import Change
 from nodepiece.tokenizer.changing_tokens import Batch
@@ -39,7 +39,7 @@ class StoredBatch:
 
 
 def write_batch(path: Path, batch: StoredBatch, *, cleans: bool = True) -> None:
-    """Write a batch atomically; cleans: see `atomic_file`."""
+    """Write a batch atomically, to a folder that exists; cleans: see `atomic_file`."""
     change, tokens = batch.change, batch.tokens
     names = [name.encode() for name in change.new_nodes]
     arrays: dict[str, NDArray[Any]] = {
@@ -56,9 +56,9 @@ def write_batch(path: Path, batch: StoredBatch, *, cleans: bool = True) -> None:
         "vector_nodes": batch.vectors.nodes,
         "vectors": batch.vectors.vectors,
     }
-    with atomic_file(path, cleans=cleans) as partial:
-        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(whole, partial, metadata={"format_version": str(FORMAT_VERSION)})
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    content = save(whole, metadata={"format_version": str(FORMAT_VERSION)})
+    write_bytes(path, content, cleans=cleans)
 
 
 def read_batch(path: Path) -> StoredBatch:

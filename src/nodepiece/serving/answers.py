@@ -21,6 +21,7 @@ from nodepiece.inference.score_facts import score_schema
 from nodepiece.serving.models import NamedFact
 
 Parts = tuple[str | None, str | None, str | None]
+MIXED_TOP = 100  # answers to each query of a batch whose queries want different numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +46,20 @@ def current_state(run: Run, assume: Sequence[NamedFact] = ()) -> State:
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """Which answers queries get; queries with equal options may be answered together."""
+    """Which answers queries get."""
 
     top: int = 10
     include_known: bool = False
     seen_candidates: bool = False
+
+    def goes_with(self, other: "PredictOptions") -> bool:
+        """Whether queries with these and with other options may be answered together.
+
+        All queries of a batch get as many answers as one of them wants, so if they want different
+        numbers, these must be small.
+        """
+        is_cheap = self.top == other.top or max(self.top, other.top) <= MIXED_TOP
+        return is_cheap and replace(self, top=other.top) == other
 
 
 def predict(

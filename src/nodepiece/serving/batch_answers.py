@@ -21,6 +21,7 @@ class AskedTogether:
     """The queries of one request."""
 
     queries: Sequence[Parts]
+    top: int
     is_arrow: bool
 
 
@@ -54,22 +55,29 @@ def answer_together(
     options: PredictOptions,
     approximate: BestTails | None = None,
 ) -> list[Response | Unanswered]:
-    """The answer to each request, all from one state; a request with an unknown name gets that."""
+    """The answer to each request, all from one state; a request with an unknown name gets that.
+
+    `options.top` is that of the request with most answers.
+    """
     run = state.facts
     names = run.dataset.names
     results: list[Response | Unanswered | None] = []
     rows: list[tuple[int, int, int]] = []
     starts: list[int] = []
+    top: list[int] = []  # of each row
     for request in asked:
         found = encode(ids, names, request.queries, run.snapshot.candidates.absent)
         starts.append(len(rows))
         results.append(found if isinstance(found, Unanswered) else None)
         rows += [] if isinstance(found, Unanswered) else found
+        top += [request.top] * (len(rows) - len(top))
     first, second, role = np.array(rows, np.int64).reshape(-1, 3).T
     number = np.arange(len(rows), dtype=np.int64)
     settings = run.answer_settings(options.top, options.include_known, options.seen_candidates)
     settings = replace(settings, approximate=approximate)
     table = answer(run.snapshot, QueryIds(number, first, second, role.astype(np.int8)), settings)
+    if min(top, default=options.top) < options.top:
+        table = table.filter(table["rank"].to_numpy() <= np.array(top)[table["query"].to_numpy()])
     ends = np.searchsorted(table["query"].to_numpy(), [*starts, len(rows)])
     columns = table.to_pydict() if any(not each.is_arrow for each in asked) else {}
     responses: list[Response | Unanswered] = []

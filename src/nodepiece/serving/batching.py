@@ -3,11 +3,15 @@
 While a batch is computed, the queries that arrive wait, and are the next batch: a query that comes
 alone is computed at once, and with many clients batches are large. A query waits for one batch at
 most, so the delay is bounded.
+
+Batches that take a few milliseconds are computed in the event loop itself: to hand them to another
+thread and back would take as long.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from time import perf_counter
 
 from starlette.responses import Response
 
@@ -21,6 +25,7 @@ AnswerTogether = Callable[
 ]
 MAX_QUERIES = 512  # of a batch
 MAX_ANSWERS = 50_000  # of a batch
+QUICK_SECONDS = 0.004  # of a batch that the event loop computes itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,7 @@ class Batcher:
         self._state, self._pool, self._answer, self._on_batch = state, pool, answer, on_batch
         self._waiting: list[WaitingQueries] = []
         self._is_computing = False
+        self._num_quick = 0  # queries in the largest batch that was quick lately
 
     async def predict(
         self, queries: Sequence[Parts], options: PredictOptions, *, is_arrow: bool
@@ -68,24 +74,52 @@ class Batcher:
         if not batch:
             self._is_computing = False
             return
-        self._on_batch(sum(len(each.queries) for each in batch))
-        asked = [AskedTogether(each.queries, each.is_arrow) for each in batch]
-        options = batch[0].options
-        future = self._pool.submit(lambda: self._answer(self._state(), asked, options))
+        num_queries = sum(len(each.queries) for each in batch)
+        self._on_batch(num_queries)
+        asked = [AskedTogether(each.queries, each.options.top, each.is_arrow) for each in batch]
+        options = replace(batch[0].options, top=max(each.top for each in asked))
+        future = self._begin(lambda: self._answer(self._state(), asked, options), num_queries)
         future.add_done_callback(lambda done: self._finish(batch, done))
 
+    def _begin(
+        self, compute: Callable[[], list[Response | Unanswered]], num_queries: int
+    ) -> "asyncio.Future[list[Response | Unanswered]]":
+        """The answers to a batch, computed here if that is quick, else by another thread."""
+
+        def timed() -> list[Response | Unanswered]:
+            start = perf_counter()
+            try:
+                return compute()
+            finally:
+                self._learn(num_queries, perf_counter() - start)
+
+        if num_queries > self._num_quick:
+            return self._pool.submit(timed)
+        future = asyncio.get_running_loop().create_future()
+        try:
+            future.set_result(timed())
+        except Exception as error:  # which each of the requests gets
+            future.set_exception(error)
+        return future
+
+    def _learn(self, num_queries: int, seconds: float) -> None:
+        if seconds <= QUICK_SECONDS:
+            self._num_quick = max(self._num_quick, num_queries)
+        else:
+            self._num_quick = min(self._num_quick, num_queries - 1)
+
     def _take(self) -> list[WaitingQueries]:
-        """Requests with the same options as the first, in order, as many as may be together."""
+        """Requests that go with the first, in order, as many as may be together."""
         self._waiting = [each for each in self._waiting if not each.response.done()]
         batch: list[WaitingQueries] = []
         others: list[WaitingQueries] = []
-        num_queries = 0
+        num_queries = top = 0
         for each in self._waiting:
-            number = num_queries + len(each.queries)
-            fits = number <= MAX_QUERIES and number * each.options.top <= MAX_ANSWERS
-            if not batch or (each.options == batch[0].options and fits):
+            number, most = num_queries + len(each.queries), max(top, each.options.top)
+            fits = number <= MAX_QUERIES and number * most <= MAX_ANSWERS
+            if not batch or (each.options.goes_with(batch[0].options) and fits):
                 batch.append(each)
-                num_queries = number
+                num_queries, top = number, most
             else:
                 others.append(each)
         self._waiting = others

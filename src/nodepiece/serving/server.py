@@ -2,21 +2,23 @@
 
 import asyncio
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import cast
 
+import torch
 import uvicorn
 from fastapi import FastAPI
 
 from nodepiece.errors import InputError
+from nodepiece.inference.links import LinkRun
+from nodepiece.serving.served_run import ServedRun
 from nodepiece.serving.service import Service
 from nodepiece.serving.settings import ServeSettings
 from nodepiece.serving.timed_protocol import TimedProtocol
 
 PREPARED_SECONDS = 0.005  # between two looks whether the runs are prepared
-SWITCH_SECONDS = 0.001  # after which a thread of Python lets another one run: 5 ms are a long time
+SMALL_TABLE = 2**23  # numbers in the vectors of a graph that one thread reads in a few milliseconds
 
 
 class AnnouncedServer(uvicorn.Server):
@@ -66,12 +68,21 @@ def run_server(
     announce: Callable[[], None],
 ) -> None:
     """Accept connections at some sockets, until SIGINT or SIGTERM."""
-    sys.setswitchinterval(SWITCH_SECONDS)
     server = AnnouncedServer(configure(app, settings), announce)
+    if all(map(is_small, server.service.runs.values())):
+        torch.set_num_threads(1)  # threads that help each other for a millisecond lose time
     with suppress(KeyboardInterrupt):  # uvicorn raises it again when all requests are answered
         asyncio.run(server.serve(list(sockets)))
     if server.service.failure is not None:
         raise server.service.failure
+
+
+def is_small(served: ServedRun) -> bool:
+    """Whether one thread answers a query in a few milliseconds."""
+    run = served.run
+    if not isinstance(run, LinkRun) or run.model.scorers or run.model.layers:
+        return False
+    return run.num_nodes * run.experiment.encoder.dim <= SMALL_TABLE
 
 
 def configure(app: FastAPI, settings: ServeSettings) -> uvicorn.Config:

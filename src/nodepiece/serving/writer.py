@@ -28,6 +28,7 @@ from nodepiece.serving.problems import Problem
 
 log = logging.getLogger("nodepiece")
 
+GROUP_SECONDS = 0.015  # between the starts of two commits: later updates are committed together
 IDLE_SECONDS = 0.1  # without updates, until those of other processes are read
 MANY = 20  # times as many batches as an update without a server compacts
 LOCK_SECONDS = 20.0  # to wait for a process that updates the same run
@@ -56,6 +57,7 @@ class GraphWriter:
         self._queue: Queue[Waiting | None] = Queue(capacity)
         self._on_commit = on_commit  # gets the number of updates of a batch, and its seconds
         self._on_publish = on_publish  # called when there is another snapshot
+        self._last_commit = -GROUP_SECONDS  # when it started
         self._lock = Lock()
         self._is_closed = False
         self._background = ThreadPoolExecutor(1, "nodepiece-compaction")
@@ -140,6 +142,8 @@ class GraphWriter:
         except Empty:
             self._refresh()
             return [], False
+        sleep(max(0.0, self._last_commit + GROUP_SECONDS - monotonic()))
+        self._last_commit = monotonic()
         while True:
             try:
                 taken.append(self._queue.get_nowait())
