@@ -1,5 +1,6 @@
 """Names and ids to ids by first appearance, in memory and through files."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,28 @@ def test_facts_with_large_ids_are_distinct_too(
     graph = read_graph_with_report(path, spill=tmp_path if spilled else None)[0]
     monkeypatch.undo()
     assert_same(graph, read_graph(path))
+
+
+def test_distinct_facts_with_large_ids_take_eight_bytes_each() -> None:
+    rng, num_facts = np.random.default_rng(0), 1_000_000
+    facts = rng.integers((2**31 - 2, 20_000, 2**31 - 2), size=(num_facts, 3), dtype=np.int32)
+    encode.drop_duplicates(facts[:100], 2**31 - 1, 20_000)  # compile
+    tracemalloc.start()
+    kept = encode.drop_duplicates(facts, 2**31 - 1, 20_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(kept) == num_facts and peak < 17 * num_facts  # and 8 for the hashes of a block
+    facts[-5:] = facts[:5]
+    again = encode.drop_duplicates(facts, 2**31 - 1, 20_000)
+    np.testing.assert_array_equal(again, facts[:-5])
+
+
+def test_different_facts_with_the_same_hash_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = np.array([[0, 0, 1], [0, 0, 2], [0, 0, 1], [5, 1, 3]], np.int32)
+    by_salt = {0: [7, 7, 7, 1], 1: [3, 4, 3, 2]}  # the first salt has a collision
+    monkeypatch.setattr(encode, "_hashes", lambda block, salt: np.array(by_salt[salt]))
+    kept = encode.drop_duplicates_by_hash(facts, None)
+    np.testing.assert_array_equal(kept, facts[[0, 1, 3]])
 
 
 def test_a_line_longer_than_a_small_block_is_read(

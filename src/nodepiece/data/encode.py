@@ -73,7 +73,7 @@ def drop_duplicates(
     these are looked for. With `spill`, a folder, the facts that are left are mapped from a file.
     """
     if num_nodes * num_relations * num_nodes > MAX_KEY:
-        return drop_duplicates_of_large_ids(triples, num_nodes, num_relations)
+        return drop_duplicates_by_hash(triples, spill)
     keys = np.empty(len(triples), np.int64)
     start = 0
     for block in fact_blocks(triples):
@@ -136,12 +136,64 @@ def _stated_before(keys, repeated, bits, is_seen):  # type: ignore[no-untyped-de
     return found[:number]
 
 
-def drop_duplicates_of_large_ids(triples: IntArray, num_nodes: int, num_relations: int) -> IntArray:
-    """Every fact once, where head, relation and tail together do not fit into 64 bits."""
-    keys = fact_keys(triples, num_nodes, num_relations)
-    order = np.argsort(keys, kind="stable")
-    is_again = keys[order[1:]] == keys[order[:-1]]
-    return np.delete(triples, order[1:][is_again], axis=0) if is_again.any() else triples
+@njit(cache=True)
+def _stated_alike(facts, hashes, repeated, bits, is_seen, first, num_collisions):  # type: ignore[no-untyped-def]
+    """As `_stated_before`, by hashes; `first` gets the first fact of each, others are counted."""
+    found, number = np.empty(len(hashes), np.int64), 0
+    for i in range(len(hashes)):
+        if not bits[_bit(hashes[i])]:
+            continue
+        place = np.searchsorted(repeated, hashes[i])
+        if place == len(repeated) or repeated[place] != hashes[i]:
+            continue
+        if not is_seen[place]:
+            is_seen[place] = True
+            first[place] = facts[i]
+        elif (first[place] == facts[i]).all():
+            found[number] = i
+            number += 1
+        else:
+            num_collisions[0] += 1
+    return found[:number]
+
+
+def drop_duplicates_by_hash(triples: IntArray, spill: Path | None, salt: int = 0) -> IntArray:
+    """Every fact once, where head, relation and tail together do not fit into 64 bits.
+
+    Facts are sorted by a hash, in 8 bytes each. Those with a hash that occurs more than once are
+    compared; should two different ones have the same hash, all is done again with another salt.
+    """
+    hashes, start = np.empty(len(triples), np.int64), 0
+    for block in fact_blocks(triples):
+        hashes[start : start + len(block)] = _hashes(block, salt)
+        start += len(block)
+    hashes.sort()
+    repeated = _repeated(hashes)
+    del hashes
+    if not len(repeated):
+        return triples
+    is_seen, bits = np.zeros(len(repeated), np.bool_), np.zeros(FILTER_BITS, np.bool_)
+    _fill(bits, repeated)
+    first = np.empty((len(repeated), 3), np.int32)  # the first fact with each hash
+    num_collisions = np.zeros(1, np.int64)
+
+    def stated_before(block: IntArray) -> IntArray:
+        hashes = _hashes(block, salt)
+        return _stated_alike(block, hashes, repeated, bits, is_seen, first, num_collisions)
+
+    kept = selected(triples, stated_before, spill and spill / "distinct")
+    if num_collisions[0]:
+        return drop_duplicates_by_hash(triples, spill, salt + 1)
+    return kept
+
+
+@njit(cache=True)
+def _hashes(triples, salt):  # type: ignore[no-untyped-def]
+    hashes = np.empty(len(triples), np.int64)
+    for i in range(len(triples)):
+        pair = mix(np.uint64(salt), triples[i, 0], triples[i, 1])
+        hashes[i] = np.int64(mix(pair, triples[i, 2], 0))
+    return hashes
 
 
 def fact_keys(triples: IntArray, num_nodes: int, num_relations: int) -> LongArray:
