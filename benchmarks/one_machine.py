@@ -175,12 +175,12 @@ def measure_sizes(options: argparse.Namespace, folder: Path) -> None:
             write_table(options.page, markdown(rows))
 
 
-def write_table(page: Path, table: str) -> None:
+def write_table(page: Path, table: str, *, mark: str = MARK) -> None:
     """Replace the table between the two marks on a page."""
     text = page.read_text(encoding="utf-8")
-    before, rest = text.split(MARK, 1)
+    before, rest = text.split(mark, 1)
     after = rest.split(END_MARK, 1)[1]
-    page.write_text(f"{before}{MARK}\n\n{table}\n\n{END_MARK}{after}", encoding="utf-8")
+    page.write_text(f"{before}{mark}\n\n{table}\n\n{END_MARK}{after}", encoding="utf-8")
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:

@@ -30,6 +30,19 @@ def proportional_memory(process: Path) -> int:
     return 0
 
 
+def memory_of_groups(groups: set[int]) -> int:
+    """The resident memory of all processes of some process groups, in bytes."""
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            group = int(stat.read_text().rpartition(")")[2].split()[2])
+            if group in groups:
+                total += proportional_memory(stat.parent)
+        except OSError:
+            continue  # it has ended
+    return total
+
+
 def missing_parts() -> str | None:
     """Why there can be no cluster here; None: there can be one."""
     try:
@@ -97,16 +110,7 @@ class Cluster:
 
     def memory(self) -> int:
         """The resident memory of all processes, those that they started included, in bytes."""
-        groups = {process.pid for process in self.processes.values()}
-        total = 0
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                group = int(stat.read_text().rpartition(")")[2].split()[2])
-                if group in groups:
-                    total += proportional_memory(stat.parent)
-            except OSError:
-                continue  # it has ended
-        return total
+        return memory_of_groups({process.pid for process in self.processes.values()})
 
     def kill(self, name: str) -> None:
         """End a process and all that it started, at once."""
