@@ -76,6 +76,18 @@ def test_an_earlier_vocabulary_is_replaced(nodepiece: Nodepiece, vocabulary: Pat
     assert [path.name for path in vocabulary.parent.glob(".*")] == []
 
 
+def test_files_can_be_cut_into_parts(nodepiece: Nodepiece, facts: Path) -> None:
+    assert nodepiece("tokenize", facts, "-o", "parts", *SMALL, "--part-size", "64KiB").status == 0
+    assert nodepiece("tokenize", facts, "-o", "whole", *SMALL).status == 0
+    parts, whole = all_bytes(Path("parts")), all_bytes(Path("whole"))
+    assert parts["tokens/anchors.npy.00000"] == whole["tokens/anchors.npy"]
+    assert nodepiece("inspect", "parts").out == nodepiece("inspect", "whole").out.replace(
+        "whole", "parts"
+    )
+    ran = nodepiece("tokenize", facts, "-o", "parts", *SMALL, "--part-size", "1KB")
+    assert ran.status == 2 and "at least 65,536 bytes, got 1,000" in ran.err
+
+
 def test_it_reads_standard_input(
     nodepiece: Nodepiece, facts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from nodepiece.engines.block_edges import build_block
+from nodepiece.engines.block_edges import array_of, build_block
 from nodepiece.engines.nearest_steps import (
     Search,
     anchor_rows,
@@ -14,10 +14,19 @@ from nodepiece.engines.nearest_steps import (
     make_send,
 )
 from nodepiece.engines.node_blocks import NodeBlocks, blocks_for
+from nodepiece.engines.spark_components import (
+    first_keys,
+    ids_of,
+    label_table,
+    own_keys,
+    receive_least,
+    send_least,
+)
 from nodepiece.graph.adjacency import build_adjacency, distinct_relations
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.graph.nearest import Distances, nearest_sources
+from nodepiece.tokenizer.anchors import anchors_of_unreached_components
 
 EDGES = ("bounds", "targets", "offsets", "sources")
 
@@ -84,6 +93,36 @@ def test_blocks_that_send_each_anchor_once_find_the_anchors_of_one_machine(
     expected = nearest_sources(build_adjacency(graph), anchors, k, salt=salt)
     np.testing.assert_array_equal(nearest, expected[0])
     np.testing.assert_array_equal(distances, expected[1])
+
+
+def more_anchors_in_blocks(
+    graph: KnowledgeGraph, anchors: IntArray, blocks: NodeBlocks
+) -> IntArray:
+    """What Spark does for components without anchors, without Spark."""
+    numbers, degrees = range(blocks.num_blocks), build_adjacency(graph).degrees.astype(np.int64)
+    edges = [edges_of(graph, blocks, block) for block in numbers]
+    states = []
+    for block in numbers:
+        keys = first_keys(blocks, block, degrees[block :: blocks.num_blocks], anchors)
+        states.append(label_table(block, keys, np.ones(len(keys), np.bool_)))
+    while any(state["num_new"][0].as_py() for state in states):
+        messages = pa.concat_tables([send_least(edges[b], states[b]) for b in numbers])
+        states = [
+            receive_least(messages.filter(pc.equal(messages["block"], block)), states[block])
+            for block in numbers
+        ]
+    own = [own_keys(blocks, b, array_of(states[b]["keys"][0], np.int64)) for b in numbers]
+    return ids_of(np.sort(np.concatenate(own)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_blocks_find_the_anchors_of_components_that_one_machine_finds(seed: int) -> None:
+    graph, rng = random_graph(seed), np.random.default_rng(seed)
+    anchors = rng.choice(graph.num_nodes, int(rng.integers(1, 4)), replace=False).astype(np.int32)
+    blocks = blocks_for(graph.num_nodes, int(rng.integers(1, 6)))
+    found = more_anchors_in_blocks(graph, anchors, blocks)
+    expected = anchors_of_unreached_components(build_adjacency(graph), anchors)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_block_counts_degrees_and_relations_of_its_nodes_and_leaves_out_repeated_facts() -> None:

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,7 @@ def test_other_files_in_the_folder_of_work_stay(
     nodepiece: Nodepiece, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nodepiece.engines.spark_session.open_session", lambda options: None)
+    monkeypatch.setattr("nodepiece.engines.spark_watch.watched_workers", nullcontext)
     monkeypatch.setattr("nodepiece.engines.spark_vectors.write_vectors", lambda *arguments: 3)
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "other.txt").write_text("mine")

@@ -1,10 +1,13 @@
 """Tokens from a Spark cluster are those of one machine, byte for byte."""
 
+import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Timer
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -16,11 +19,14 @@ from tests.engines.graphs import GRAPHS
 
 from nodepiece.data.npy import read_mapped_graph
 from nodepiece.data.read import read_graph
-from nodepiece.engines import spark_tokenize
+from nodepiece.engines import spark_tokenize, spark_watch, work_lock
 from nodepiece.engines.spark_session import quiet_imports, spark_errors
 from nodepiece.engines.spark_tokenize import SparkJob, tokenize_on_spark
+from nodepiece.engines.spark_watch import watched_workers
+from nodepiece.engines.work_lock import stored_lock
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.locks import sole_writer
 from nodepiece.tokenizer.export import export_tokens
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.storage import load_tokens, save_tokens
@@ -192,19 +198,117 @@ def test_a_stopped_run_continues_with_the_first_missing_hop(
     assert not (tmp_path / "work of it").exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"select": "random"}, "--select random use --engine native"),
-        ({"disconnected": "anchor"}, "--disconnected anchor use --engine native"),
-    ],
-)
-def test_what_only_one_machine_does_is_refused(
-    tmp_path: Path, changes: dict[str, str], words: str
-) -> None:
-    job = job_for(tmp_path, tmp_path / "none.tsv", replace(SETTINGS, **changes))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=words):
+def test_what_only_one_machine_does_is_refused(tmp_path: Path) -> None:
+    job = job_for(tmp_path, tmp_path / "none.tsv", replace(SETTINGS, select="random"))
+    with pytest.raises(InputError, match="--select random use --engine native"):
         tokenize_on_spark(None, job, silent)
+
+
+def test_components_without_anchors_get_those_of_one_machine(spark: Any, tmp_path: Path) -> None:
+    facts = GRAPHS["components"](np.random.default_rng(0))[:40]  # and nodes without facts
+    np.save(tmp_path / "facts.npy", facts)
+    columns = {"h": facts[:, 0], "r": facts[:, 1], "t": facts[:, 2]}
+    pq.write_table(pa.table(columns), tmp_path / "facts.parquet")
+    settings = replace(
+        SETTINGS, num_anchors=5, anchors_per_node=2, mix={"random": 1.0}, disconnected="anchor"
+    )
+
+    on_spark(spark, replace(job_for(tmp_path, tmp_path / "facts.parquet", settings), by_ids=True))
+
+    native = on_one_machine(read_mapped_graph(tmp_path / "facts.npy"), settings, tmp_path)
+    assert_same_files(native, tmp_path / "spark")
+    assert load_tokens(native).vocabulary.num_anchors > 100
+
+
+def test_a_run_that_lost_all_workers_ends_with_a_sentence_and_continues(
+    spark: Any, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_people(tmp_path)
+    settings = replace(SETTINGS, num_anchors=4, anchors_per_node=4, mix={"degree": 1.0})
+    monkeypatch.setattr(spark_watch, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(spark_watch, "POLL_SECONDS", 0.5)
+
+    def lose_workers() -> None:
+        cluster.kill("worker-0")
+        cluster.kill("worker-1")
+
+    recorder = Recorder(lose_workers, "hop 2")
+    with (
+        pytest.raises(InputError, match=r"Spark has lost all its workers, .*; start them; again"),
+        watched_workers(spark, "; again"),
+    ):
+        on_spark(spark, job_for(tmp_path, source, settings), recorder)
+    for name in ("worker-0", "worker-1"):
+        cluster.start_worker(name)
+    cluster.wait_for(2)
+    again = Recorder()
+    on_spark(spark, job_for(tmp_path, source, settings), again)
+
+    assert next(doing for doing in again.stages if doing.startswith("hop")) == "hop 2"
+    assert_same_files(on_one_machine(read_graph(source), settings, tmp_path), tmp_path / "spark")
+
+
+@pytest.mark.parametrize("place", ["work", "spark"])
+def test_a_full_disk_is_one_sentence(spark: Any, tmp_path: Path, place: str) -> None:
+    source = write_people(tmp_path)
+    settings = replace(SETTINGS, num_anchors=5, anchors_per_node=2, mix={"degree": 1.0})
+    with small_disk(tmp_path / "disk") as disk:
+        (disk / "rest").write_bytes(bytes(3_900_000 if place == "spark" else 4_180_000))
+        job = job_for(tmp_path, source, settings)
+        full = {"work": str(disk / "work")} if place == "work" else {"output": disk / "spark"}
+        with pytest.raises(OSError, match=r"[Nn]o space left on") as caught:
+            on_spark(spark, replace(job, **full))  # type: ignore[arg-type]
+        assert "\n" not in str(caught.value)
+        assert not (disk / "spark").exists()
+
+
+@contextmanager
+def small_disk(place: Path) -> Iterator[Path]:
+    """A file system of 4 MB; only root can mount one."""
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_second_job_in_the_same_folder_is_refused(spark: Any, tmp_path: Path) -> None:
+    job = job_for(tmp_path, write_people(tmp_path))
+    (tmp_path / "work of it" / "plan").mkdir(parents=True)
+    with (
+        sole_writer(tmp_path / "work of it"),
+        pytest.raises(InputError, match=r"another job uses .*work of it; wait until it has ended"),
+    ):
+        on_spark(spark, job)
+    assert (tmp_path / "work of it" / "plan").exists() and not (tmp_path / "spark").exists()
+
+
+def test_a_lock_on_a_file_system_of_the_cluster_is_one_jobs(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "steps.lock"
+    with stored_lock(spark, f"file://{path}"):
+        assert path.exists()
+        with pytest.raises(InputError, match=r"another job uses .*steps, or was ended in the last"):
+            stored_lock(spark, f"file://{path}").__enter__()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_that_is_not_refreshed_is_taken_over(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_lock, "REFRESH_SECONDS", 0.05)
+    path = tmp_path / "steps.lock"
+    path.touch()
+    os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 601))
+    with stored_lock(spark, f"file://{path}"):
+        first = path.stat().st_mtime_ns
+        end = monotonic() + 30
+        while path.stat().st_mtime_ns == first and monotonic() < end:
+            sleep(0.05)
+        assert path.stat().st_mtime_ns > first
+    assert not list(tmp_path.glob("steps*"))
 
 
 @pytest.mark.parametrize("place", ["work", "export"])

@@ -9,10 +9,12 @@ import pytest
 from safetensors.numpy import load_file
 from tests.tasks.couples import couples, experiment
 
+from nodepiece.data.dataset import Dataset
 from nodepiece.errors import InputError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.tasks.train import train_experiment
+from nodepiece.tokenizer.array_parts import PART_UNIT
 from nodepiece.tokenizer.storage import load_tokens, save_tokens
 from nodepiece.tokenizer.tokens import tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
@@ -46,6 +48,32 @@ def test_a_vocabulary_of_the_same_tokens_changes_nothing(tmp_path: Path) -> None
     train_experiment(chosen, tmp_path / "two", data=couples(), device="cpu", vocabulary=given)
     one, two = (load_file(tmp_path / run / "model.safetensors") for run in ("one", "two"))
     assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+def long_ring(num_nodes: int) -> Dataset:
+    """Node i -> node i + 1."""
+    node = np.arange(num_nodes)
+    facts = np.stack([node, node % 2, (node + 1) % num_nodes], axis=1).astype(np.int32)
+    graph = KnowledgeGraph(facts, num_nodes, 2, Names.of([f"n{i}" for i in node], ["even", "odd"]))
+    return Dataset("ring", graph, facts[:5], facts[5:10], {"valid": 0, "test": 0})
+
+
+def test_a_table_in_parts_trains_to_the_weights_of_one_file(tmp_path: Path) -> None:
+    data = long_ring(6_000)
+    chosen = experiment(epochs=1, loss="sampled-softmax", steps_per_epoch=3)
+    k = chosen.tokenizer.anchors_per_node
+    given = write_vocabulary(tmp_path / "given", data.train, k=k, seed=chosen.seed)
+    save_tokens(load_tokens(given), tmp_path / "parts", part_bytes=PART_UNIT)
+    for name in ("given", "parts"):
+        train_experiment(
+            chosen, tmp_path / f"run-{name}", data=data, device="cpu", vocabulary=tmp_path / name
+        )
+    one, two = (
+        load_file(tmp_path / f"run-{name}/model.safetensors") for name in ("given", "parts")
+    )
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+    stored = tmp_path / "run-parts" / "vocabulary" / "tokens" / "anchors.npy.00002"
+    assert stored.samefile(tmp_path / "parts" / "tokens" / "anchors.npy.00002")  # no second copy
 
 
 def test_a_vocabulary_of_another_graph_is_refused(tmp_path: Path) -> None:

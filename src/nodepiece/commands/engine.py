@@ -107,10 +107,12 @@ def tokenize_by_spark(
     data: Path | None,
     work: str | None,
     export: str | None,
+    part_bytes: int | None,
     spark: "SparkOptions",
 ) -> None:
     from nodepiece.engines.spark_session import open_session, quiet_imports, spark_errors
     from nodepiece.engines.spark_tokenize import SparkJob, tokenize_on_spark
+    from nodepiece.engines.spark_watch import watched_workers
 
     work = work or default_work(str(output))
     with ExitStack() as opened:
@@ -120,11 +122,14 @@ def tokenize_by_spark(
         if known := known_file(source, data, opened):
             source, kind = str(known), "tsv"
         job = SparkJob(
-            source, output, settings, seed, work, export, options, kind=kind, by_ids=by_ids
+            *(source, output, settings, seed, work, export, options),
+            kind=kind,
+            by_ids=by_ids,
+            part_bytes=part_bytes,
         )
         again = f"; what is done is in {work}, and the same command continues"
         try:
-            with quiet_imports(), spark_errors(again):
+            with quiet_imports(), watched_workers(session, again), spark_errors(again):
                 num_nodes, num_anchors = tokenize_on_spark(session, job, stage)
         except KeyboardInterrupt:
             raise Stopped(f"stopped{again}") from None
@@ -160,6 +165,7 @@ def embed_by_spark(
 ) -> None:
     from nodepiece.engines.spark_session import open_session, quiet_imports, spark_errors
     from nodepiece.engines.spark_vectors import make_encoder, write_vectors
+    from nodepiece.engines.spark_watch import watched_workers
     from nodepiece.inference.run import load
     from nodepiece.tokenizer.export import export_tokens
 
@@ -184,7 +190,12 @@ def embed_by_spark(
     try:
         with stage("starting Spark"):
             session = open_session(spark)
-        with stage(f"writing {output}") as remarks, quiet_imports(), spark_errors():
+        with (
+            stage(f"writing {output}") as remarks,
+            quiet_imports(),
+            watched_workers(session),
+            spark_errors(),
+        ):
             number = write_vectors(session, encoder, tokens or str(own), output)
             remarks.append(count(number, "row"))
     finally:

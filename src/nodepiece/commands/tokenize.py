@@ -133,6 +133,16 @@ def tokenize(
     seed: Annotated[
         int, typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same bytes.")
     ] = 0,
+    part_size: Annotated[
+        str | None,
+        typer.Option(
+            "--part-size",
+            metavar="SIZE",
+            show_default=False,
+            help="Cut the files of the token table into parts of at most this size, such as 4GB; "
+            "they are used as one table.",
+        ),
+    ] = None,
     delimiter: DelimiterOption = None,
     header: HeaderOption = None,
     columns: ColumnsOption = None,
@@ -188,6 +198,7 @@ def tokenize(
             distances=not no_distances,
             disconnected=disconnected,
         )
+    part_bytes = None if part_size is None else parse_part_size(part_size)
     check_output(output, marker=HEADER, kind="vocabulary")
     is_spark = check_engine(
         engine, master=master, spark_conf=spark_conf, work=work, ids=ids, export=export
@@ -206,6 +217,7 @@ def tokenize(
                 data=data,
                 work=work,
                 export=export,
+                part_bytes=part_bytes,
                 spark=spark_options(master, spark_conf),
             )
         return
@@ -218,7 +230,9 @@ def tokenize(
             remarks += [*sentences, f"{facts.num_nodes:,} nodes, {facts.num_relations:,} relations"]
         rng = np.random.default_rng(seed)
         with settings_by_options():
-            written = tokenize_into(partial, facts, settings, rng=rng, stage=stage)
+            written = tokenize_into(
+                partial, facts, settings, rng=rng, stage=stage, part_bytes=part_bytes
+            )
         with stage(f"saving {output}"):
             stack.close()
     for sentence in summary(written, output, perf_counter() - start):
@@ -250,6 +264,13 @@ def parse_mix(text: str) -> dict[str, float]:
         except ValueError:
             raise InputError(f"--mix takes shares such as {DEFAULT_MIX}; got {text!r}") from None
     return mix
+
+
+def parse_part_size(text: str) -> int:
+    from nodepiece.tasks.machine import parse_memory
+    from nodepiece.tokenizer.array_parts import checked_part_bytes
+
+    return checked_part_bytes(parse_memory(text))
 
 
 def tokenize_in_stages(

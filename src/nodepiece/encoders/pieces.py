@@ -74,11 +74,10 @@ class PieceCounts:
 def count_pieces(table: TokenTable) -> PieceCounts:
     vocabulary = table.vocabulary
     has_distances = vocabulary.settings.distances and table.anchors_per_node > 0
-    max_distance = int(table.distances.max(initial=0))
     return PieceCounts(
         table.num_nodes,
         vocabulary.num_anchors,
-        max_distance + 2 if has_distances else 0,
+        table.max_distance + 2 if has_distances else 0,
         vocabulary.num_relations,
         table.anchors_per_node,
         table.relations_per_node,

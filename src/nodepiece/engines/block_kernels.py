@@ -163,6 +163,20 @@ def sum_over_sources(offsets, sources, values):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def least_of_sources(offsets, sources, values, is_new):  # type: ignore[no-untyped-def]
+    """The least value of the new sources of every target, and whether it has any."""
+    least = np.empty(len(offsets) - 1, np.int64)
+    has_new = np.zeros(len(offsets) - 1, np.bool_)
+    for place in range(len(least)):
+        for edge in range(offsets[place], offsets[place + 1]):
+            source = sources[edge]
+            if is_new[source] and (not has_new[place] or values[source] < least[place]):
+                least[place] = values[source]
+                has_new[place] = True
+    return least, has_new
+
+
+@njit(cache=True)
 def fill_rows(counts, anchors, hop, filled, nearest, distance):  # type: ignore[no-untyped-def]
     """Append the anchors of a hop to the rows of a block; `filled` counts slots of every row."""
     slot = 0

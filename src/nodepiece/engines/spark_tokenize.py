@@ -12,6 +12,7 @@ from nodepiece.data.blocks import DETECT_EVERYTHING, ReadOptions
 from nodepiece.engines.nearest_steps import Search
 from nodepiece.engines.node_blocks import NodeBlocks, blocks_for
 from nodepiece.engines.spark_blocks import kept_adjacency, write_blocks
+from nodepiece.engines.spark_components import anchors_of_unreached
 from nodepiece.engines.spark_export import export_chunks
 from nodepiece.engines.spark_names import (
     EncodedFacts,
@@ -31,6 +32,7 @@ from nodepiece.engines.token_chunks import (
     make_whole_chunk,
 )
 from nodepiece.engines.work_folder import WorkFolder, check_result, spark_path
+from nodepiece.engines.work_lock import sole_job
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
 from nodepiece.tokenizer.settings import TokenizerSettings
@@ -55,16 +57,24 @@ class SparkJob:
     kind: str | None = None  # the format of the source; None: that of its ending
     by_ids: bool = False
     num_blocks: int | None = None  # None: by the size of the cluster and of the graph
+    part_bytes: int | None = None  # of files of the vocabulary folder; None: each is one file
 
 
 def tokenize_on_spark(spark: Any, job: SparkJob, stage: Stage) -> tuple[int, int]:
     """Write the vocabulary folder, and the export if wanted; returns numbers of nodes and anchors.
 
     Steps are kept in `job.work` until all is done: the same call after an interruption continues.
+    Another job in the same folder is refused.
     """
     check_supported(job.settings)
     if job.export is not None:
         check_result(spark, spark_path(job.export))
+    with sole_job(spark, spark_path(job.work).rstrip("/")):
+        return take_steps(spark, job, stage)
+
+
+def take_steps(spark: Any, job: SparkJob, stage: Stage) -> tuple[int, int]:
+    """All steps, one after the other; those that are in the folder are kept."""
     facts = read_facts(spark, job.source, job.options, kind=job.kind, by_ids=job.by_ids)
     work = WorkFolder(spark, spark_path(job.work))
     is_continued = work.start(plan_of(job, facts, work))
@@ -98,21 +108,16 @@ def tokenize_on_spark(spark: Any, job: SparkJob, stage: Stage) -> tuple[int, int
         with stage(f"writing {job.export}"):
             export_chunks(work, plan, vocabulary, job.export)
     with stage(f"saving {job.output}"):
-        write_folder(work, plan, vocabulary, job.output)
+        write_folder(work, plan, vocabulary, job.output, job.part_bytes)
     work.remove()
     return blocks.num_nodes, len(anchors)
 
 
 def check_supported(settings: TokenizerSettings) -> None:
-    """Refuse what only one machine does."""
+    """Refuse what only one machine does: distances to anchors that are not the nearest."""
     if settings.select != "nearest":
         raise InputError(
             "--engine spark finds the nearest anchors; for --select random use --engine native"
-        )
-    if settings.disconnected != "token":
-        raise InputError(
-            "--engine spark writes nodes that reach no anchor as [DISCONNECTED]; for "
-            "--disconnected anchor use --engine native"
         )
 
 
@@ -174,6 +179,11 @@ def choose_anchors(
         rng = np.random.default_rng(job.seed)
         number = settings.anchors_in(blocks.num_nodes)
         found = select_anchors(work, adjacency, blocks, number, settings.mix, rng=rng, stage=stage)
+        if settings.disconnected == "anchor" and number:
+            with stage("components without anchors") as remarks:
+                extra = anchors_of_unreached(work, adjacency, blocks, found)
+                found = np.concatenate([found, extra])
+                remarks.append(f"{len(extra):,} more anchors")
         salts = Salts.draw(rng)
         drawn = json.dumps([int(salts.relations), int(salts.anchors)])
         row = [(bytearray(found.tobytes()), drawn)]

@@ -8,7 +8,7 @@ from typing import Any
 from nodepiece.errors import InputError
 
 PLAN = "plan"  # the settings that the other steps were made with
-STEP = re.compile(rf"{PLAN}|facts|nodes|names|blocks|anchors|tokens|(rank|hop)-\d+|\..*\.crc")
+STEP = re.compile(rf"{PLAN}|facts|nodes|names|blocks|anchors|tokens|(rank|label|hop)-\d+|\..*\.crc")
 
 
 class WorkFolder:
@@ -63,6 +63,18 @@ class WorkFolder:
             self.place(PLAN)
         )
         return False
+
+    def last_number(self, prefix: str) -> int | None:
+        """The largest number of the finished steps whose names begin so; None: there are none."""
+        names = [
+            entry.getPath().getName() for entry in self._files.listStatus(self._paths(self.path))
+        ]
+        numbers = [
+            int(name.removeprefix(prefix))
+            for name in names
+            if name.startswith(prefix) and self.has(name)
+        ]
+        return max(numbers, default=None)
 
     def _is_foreign(self) -> bool:
         entries = [

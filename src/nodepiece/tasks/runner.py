@@ -51,7 +51,7 @@ from nodepiece.tasks.run_place import (
     writing_run,
 )
 from nodepiece.tasks.task import Model, Task
-from nodepiece.tasks.tokens import make_tokens
+from nodepiece.tasks.tokens import load_for_training, make_tokens
 from nodepiece.threads import start_kernel_threads, stop_spinning
 from nodepiece.tokenizer.storage import load_tokens
 from nodepiece.tokenizer.tokens import TokenTable
@@ -120,7 +120,7 @@ def train_and_evaluate(
     """Train and evaluate in a run folder with tokens; returns the metrics, None if stopped."""
     is_first = current_processes().is_first
     start = perf_counter()
-    table = load_tokens(folder / "vocabulary", graph=task.graph)  # mapped: it may be large
+    table = load_for_training(folder, task.graph)
     tokenize_seconds += perf_counter() - start
     limit_threads()
     model = task.build_model(table).to(options.device)

@@ -12,9 +12,10 @@ from nodepiece.errors import SettingError
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tokenizer.settings import TokenizerSettings
-from nodepiece.tokenizer.storage import load_tokens, save_tokens
+from nodepiece.tokenizer.storage import copy_tokens, load_tokens, save_tokens
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
+from nodepiece.training.distribution import current_processes
 
 NO_ANCHORS = TokenizerSettings(anchors_per_node=0, relations_per_node=1)
 
@@ -25,11 +26,28 @@ def make_tokens(
     """The tokens of all nodes, computed or of a vocabulary folder, saved in the run folder."""
     if vocabulary is None:
         table = tokenize_for(experiment, graph)
+        save_tokens(table, folder / "vocabulary")
     else:
         table = load_tokens(vocabulary, graph=graph)
         table.check()
-    save_tokens(table, folder / "vocabulary")
+        copy_tokens(vocabulary, folder / "vocabulary")
     return table
+
+
+def load_for_training(folder: Path, graph: KnowledgeGraph) -> TokenTable:
+    """The tokens in a run folder, mapped. Of several processes the first one checks them.
+
+    The others then read only the rows that they need.
+    """
+    table, processes = load_tokens(folder / "vocabulary", graph=graph), current_processes()
+    if processes.count == 1:
+        return table  # checked by the first that uses its values as indices
+    max_distance = torch.zeros(1, dtype=torch.int64)
+    if processes.is_first:
+        table.check()
+        max_distance[0] = table.max_distance
+    processes.broadcast([max_distance])
+    return table if processes.is_first else table.as_checked(int(max_distance))
 
 
 def tokenize_for(experiment: Experiment, graph: KnowledgeGraph) -> TokenTable:

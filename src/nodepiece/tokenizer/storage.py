@@ -6,11 +6,16 @@
     FOLDER/tokens/                anchors, distances, relations, relation_sets_{offsets,values}.npy,
                                   and salts.npy: the random salts, needed to update the tokens
 
+Files of tokens/ may be cut into parts NAME.npy.00000, ... (`array_parts.py`), which are mapped as
+one array.
+
 The bytes do not depend on the time or the machine: the same graph, settings and seed give the same
 files.
 """
 
 import json
+import shutil
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +27,8 @@ from nodepiece.errors import InputError
 from nodepiece.files import atomic_folder, read_whole
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import load_names, save_names
+from nodepiece.tokenizer.array_file import save_array
+from nodepiece.tokenizer.array_parts import load_parts, part_paths
 from nodepiece.tokenizer.context import RelationSets
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import Salts, TokenTable
@@ -41,11 +48,32 @@ HEADER_FIELDS = {
 }
 
 
-def save_tokens(table: TokenTable, folder: str | Path) -> None:
-    """Write a vocabulary and the tokens of all nodes; an earlier one is replaced atomically."""
+def save_tokens(table: TokenTable, folder: str | Path, *, part_bytes: int | None = None) -> None:
+    """Write a vocabulary and the tokens of all nodes; an earlier one is replaced atomically.
+
+    With `part_bytes` the files of tokens are cut into parts of at most this size.
+    """
     with atomic_folder(Path(folder), marker=HEADER) as partial:
         write_vocabulary(table.vocabulary, partial)
-        write_tokens(table, partial)
+        write_tokens(table, partial, part_bytes)
+
+
+def copy_tokens(source: Path, folder: Path) -> None:
+    """A copy of a vocabulary folder; its tokens are hard links where the file system has them.
+
+    Files of a vocabulary are replaced and never changed, so both folders stay as they are. Parts
+    stay parts, and nothing is read into memory.
+    """
+    with atomic_folder(folder, marker=HEADER) as partial:
+        shutil.copytree(source, partial, dirs_exist_ok=True, copy_function=_link_or_copy)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    if Path(source).parent.name == "tokens":
+        with suppress(OSError):  # another file system, or one without hard links
+            Path(target).hardlink_to(Path(source).resolve())
+            return
+    shutil.copyfile(source, target)
 
 
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
@@ -65,14 +93,17 @@ def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
         save_names(vocabulary.names, folder / "names")
 
 
-def write_tokens(table: TokenTable, folder: Path) -> None:
+def write_tokens(table: TokenTable, folder: Path, part_bytes: int | None = None) -> None:
     tokens = folder / "tokens"
     tokens.mkdir()
-    np.save(tokens / "anchors.npy", table.anchors)
-    np.save(tokens / "distances.npy", table.distances)
-    np.save(tokens / "relations.npy", table.relations)
-    np.save(tokens / "relation_sets_offsets.npy", table.relation_sets.offsets)
-    np.save(tokens / "relation_sets_values.npy", table.relation_sets.values)
+    for name, array in (
+        ("anchors", table.anchors),
+        ("distances", table.distances),
+        ("relations", table.relations),
+        ("relation_sets_offsets", table.relation_sets.offsets),
+        ("relation_sets_values", table.relation_sets.values),
+    ):
+        save_array(tokens / f"{name}.npy", array, part_bytes)
     if table.salts is not None:
         write_salts(table.salts, folder)
 
@@ -171,10 +202,14 @@ def settings_in(header: dict[str, Any], path: Path) -> TokenizerSettings:
 
 
 def load_array(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Map an array file into memory, refusing one that is missing, cut off or misshapen."""
+    """Map an array file or its parts, refusing what is missing, cut off or misshapen."""
+    array: NDArray[Any]
     try:
-        empty = 0 in shape  # a file without elements cannot be mapped
-        array = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
+        if parts := part_paths(path):
+            array = load_parts(parts)
+        else:
+            empty = 0 in shape  # a file without elements cannot be mapped
+            array = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
     except Exception as error:  # a damaged header may raise anything that a parser can
         raise damaged(path, f"{error}") from error
     if array.shape != shape or array.dtype != dtype:

@@ -44,8 +44,12 @@ def tokenize_into(
     *,
     rng: np.random.Generator,
     stage: Stage = silent_stage,
+    part_bytes: int | None = None,
 ) -> TokenizedFolder:
-    """Write the files of a vocabulary and of the tokens of all nodes into an empty folder."""
+    """Write the files of a vocabulary and of the tokens of all nodes into an empty folder.
+
+    With `part_bytes` the files of tokens are cut into parts of at most this size.
+    """
     (folder / "tokens").mkdir()
     hashes = np.zeros(graph.num_nodes, np.uint64)
     with stage("choosing anchors") as remarks:
@@ -60,9 +64,9 @@ def tokenize_into(
         del neighbours  # the largest arrays; not needed while tables are written
         remarks.append(f"{plural(settings.anchors_per_node, 'anchor')} for each")
     with stage("writing nodes as pieces") as remarks:
-        write_anchors(found, vocabulary, folder / "tokens", hashes)
+        write_anchors(found, vocabulary, folder / "tokens", hashes, part_bytes=part_bytes)
         del found
-        write_relations(graph, vocabulary, salts, folder / "tokens", hashes)
+        write_relations(graph, vocabulary, salts, folder / "tokens", hashes, part_bytes=part_bytes)
         remarks.append(
             f"{plural(settings.anchors_per_node, 'anchor')} and "
             f"{plural(settings.relations_per_node, 'relation')} for each"

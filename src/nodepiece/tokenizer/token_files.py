@@ -39,13 +39,20 @@ def assign_in_few_bytes(
 
 
 def write_anchors(
-    found: NearestSources, vocabulary: Vocabulary, folder: Path, hashes: Hashes
+    found: NearestSources,
+    vocabulary: Vocabulary,
+    folder: Path,
+    hashes: Hashes,
+    *,
+    part_bytes: int | None = None,
 ) -> None:
     """Write anchors.npy and distances.npy; what they add to the hashes is added."""
     num_nodes, k = found.sources.shape
     with (
-        array_file(folder / "anchors.npy", (num_nodes, k), np.int32) as append_anchors,
-        array_file(folder / "distances.npy", (num_nodes, k), np.int16) as append_distances,
+        array_file(folder / "anchors.npy", (num_nodes, k), np.int32, part_bytes) as append_anchors,
+        array_file(
+            folder / "distances.npy", (num_nodes, k), np.int16, part_bytes
+        ) as append_distances,
     ):
         for start in range(0, num_nodes, BLOCK_NODES):
             size = min(BLOCK_NODES, num_nodes - start)
@@ -77,7 +84,13 @@ def _token_rows(sources, hops, num_found, padding, keep_distances, anchors, dist
 
 
 def write_relations(
-    graph: KnowledgeGraph, vocabulary: Vocabulary, salts: Salts, folder: Path, hashes: Hashes
+    graph: KnowledgeGraph,
+    vocabulary: Vocabulary,
+    salts: Salts,
+    folder: Path,
+    hashes: Hashes,
+    *,
+    part_bytes: int | None = None,
 ) -> None:
     """Write relations.npy and the relation sets; what they add to the hashes is added."""
     settings, num_nodes = vocabulary.settings, vocabulary.num_nodes
@@ -86,7 +99,7 @@ def write_relations(
     total = int(num_distinct.sum())
     with ExitStack() as stack:
         append_rows, append_offsets, append_values = (
-            stack.enter_context(array_file(folder / f"{name}.npy", shape, dtype))
+            stack.enter_context(array_file(folder / f"{name}.npy", shape, dtype, part_bytes))
             for name, shape, dtype in (
                 ("relations", (num_nodes, m), np.int32),
                 ("relation_sets_offsets", (num_nodes + 1,), np.int64),

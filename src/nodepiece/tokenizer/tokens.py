@@ -1,6 +1,6 @@
 """Every node as a short sequence of pieces (section 3.2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -71,6 +71,20 @@ class TokenTable:
             raise InputError(
                 f"the tokens are damaged ({self.invalid_value}); run nodepiece tokenize again"
             )
+
+    @cached_property
+    def max_distance(self) -> int:
+        """The largest distance, 0 where there is none; all are read once."""
+        return int(self.distances.max(initial=0))
+
+    def as_checked(self, max_distance: int) -> "TokenTable":
+        """This table for a process that reads only the rows it needs.
+
+        Another process has checked the same files, and found this largest distance.
+        """
+        table = replace(self)
+        table.__dict__.update(invalid_value=None, max_distance=max_distance)
+        return table
 
     @property
     def num_nodes(self) -> int:
