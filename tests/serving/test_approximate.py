@@ -3,6 +3,7 @@
 import pytest
 from tests.serving.live_server import client_of
 
+from nodepiece.inference import answer_index
 from nodepiece.inference.links import LinkRun
 from nodepiece.serving.settings import ServeSettings
 
@@ -25,3 +26,20 @@ def test_a_run_states_the_recall_of_its_approximate_answers(own_run: LinkRun) ->
         assert client.post("/v1/runs/couples/update", json=body).status_code == 200
         query["head"] = "Ida"
         assert client.get("/v1/runs/couples/predict", params=query).json()["version"] == 1
+        assert stated["changed_nodes"] == 0 and stated["exact_from"] == 20_001
+        stated = client.get("/v1/runs/couples").json()["approximate"]
+        assert stated["changed_nodes"] > 0
+
+
+def test_an_index_that_many_updates_left_behind_is_reported_once(
+    own_run: LinkRun, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(answer_index, "MAX_MOVED", 2)
+    query: dict[str, str | int] = {"head": "person 0", "relation": "lives in", "top": 5}
+    with client_of(own_run, settings=ServeSettings(approximate=True, writable=True)) as client:
+        for number in range(4):
+            body = {"add": [[f"new {number}", "lives in", "town 1"]]}
+            assert client.post("/v1/runs/couples/update", json=body).status_code == 200
+            assert client.get("/v1/runs/couples/predict", params=query).status_code == 200
+    reported = [each for each in caplog.messages if "since the index was built" in each]
+    assert len(reported) == 1 and reported[0].startswith("3 nodes")

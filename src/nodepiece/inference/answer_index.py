@@ -58,6 +58,7 @@ class AnswerIndex:
         settings = VectorIndexSettings("l2sq", "bf16", 0 if self.decoder.is_distance else 1)
         self.index = NeighbourIndex(self.vectors, place, settings, self.augmented)
         self._moved: tuple[Tensor, LongArray] = (self.vectors, np.empty(0, np.int64))
+        self._is_outdated = False
         self._lock, self._comparing = Lock(), False
 
     def prepare(self, progress: Progress | None = None) -> None:
@@ -90,6 +91,17 @@ class AnswerIndex:
                 self._comparing = True
                 Thread(target=self._compare, args=(patched.base,), daemon=True).start()
         return None
+
+    def can_follow(self, num_moved: int) -> bool:
+        """Whether so few nodes have changed that scoring them all is quick; logged if not."""
+        if num_moved > MAX_MOVED and not self._is_outdated:
+            self._is_outdated = True
+            log.warning(
+                "%s nodes have changed since the index was built, so all nodes are scored again; "
+                "start the server anew to build another index",
+                f"{num_moved:,}",
+            )
+        return num_moved <= MAX_MOVED
 
     def _compare(self, base: Tensor) -> None:
         try:
@@ -161,7 +173,8 @@ class ApproximateAnswers:
         moved = None
         if isinstance(snapshot, Snapshot) and not settings.seen_candidates:
             moved = self.index.moved_since(snapshot)
-        if moved is None or not isinstance(snapshot, Snapshot) or len(moved) > MAX_MOVED:
+        is_followed = moved is not None and self.index.can_follow(len(moved))
+        if moved is None or not isinstance(snapshot, Snapshot) or not is_followed:
             return np.zeros(len(heads), np.bool_), none
         known = snapshot.candidates.known_tails
         number = known.find(heads, relations)[1]
@@ -183,12 +196,21 @@ class ApproximateAnswers:
             parts.append(best._replace(row=place[np.flatnonzero(few)][best.row]))
         return is_found, TopScores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def to_json(self) -> dict[str, Any]:
-        """The measured recall, for those who use the answers."""
+    def to_json(self, snapshot: Snapshot | None = None) -> dict[str, Any]:
+        """The measured recall, for those who use the answers.
+
+        With a snapshot: also how many nodes changed since the index was built, None while that is
+        being found out, and from how many on all nodes are scored.
+        """
+        changed: dict[str, Any] = {}
+        if snapshot is not None:
+            moved = self.index.moved_since(snapshot)
+            number = None if moved is None else len(moved)
+            changed = {"changed_nodes": number, "exact_from": MAX_MOVED + 1}
         if self.measured is None:
-            return {"recall_at_10": None, "queries": 0}
+            return {"recall_at_10": None, "queries": 0} | changed
         found = self.measured
-        return {
+        return changed | {
             "recall_at_10": found.recall,
             "queries": found.num_queries,
             "expansion": found.expansion,

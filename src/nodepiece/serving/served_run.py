@@ -180,6 +180,11 @@ class ServedRun:
             "calibrated": isinstance(run, FactRun) and run.calibrated is not None,
         }
 
+    def _approximate_record(self, state: State) -> dict[str, Any] | None:
+        if self.approximate is None or not isinstance(state.run, LinkRun):
+            return None
+        return self.approximate.to_json(state.run.snapshot)
+
     def details(self) -> dict[str, Any]:
         """The record of the run with its model, its graph and its metrics."""
         state = self.state()
@@ -193,7 +198,7 @@ class ServedRun:
                 "anchors": state.run.opened.table.vocabulary.num_anchors,
             },
             "graph": {"facts": graph.num_triples, "nodes": state.run.num_nodes},
-            "approximate": None if self.approximate is None else self.approximate.to_json(),
+            "approximate": self._approximate_record(state),
             "metrics": read_metrics(self.run),
         }
 
