@@ -86,6 +86,22 @@ def test_every_run_of_results_is_on_it_once_with_its_scores_and_its_remark() -> 
         assert not shared_device(found) or "\\*" in row, names
 
 
+@pytest.mark.parametrize(
+    "systems",
+    [
+        ["RuleN", "Neural LP", "DRUM", "GraIL", "NBFNet"],
+        ["RotatE", "TransE", "PairRE", "AutoSF"],
+        ["RED-GNN", "A\\*Net", "AdaProp", "ULTRA", "TRIX"],
+    ],
+    ids=["inductive systems of the paper", "other systems of the paper", "later systems"],
+)
+def test_the_page_of_results_has_rows_of_others_with_their_source(systems: list[str]) -> None:
+    rows = [line for line in write_results.page().splitlines() if line.startswith("| ")]
+    for system in systems:
+        of_it = [row for row in rows if row.startswith(f"| {system}")]
+        assert of_it and all("20" in row or "NodePiece paper" in row for row in of_it), system
+
+
 def test_the_page_of_speed_shows_what_is_in_the_files_it_links_to() -> None:
     text = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
     num_rows = 0

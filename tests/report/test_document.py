@@ -13,6 +13,7 @@ from nodepiece.report.document import (
     anchor,
     inline,
     moved,
+    paragraphs,
     plain,
     to_html,
     to_markdown,
@@ -45,6 +46,13 @@ def test_a_page_has_the_same_and_the_figures_themselves() -> None:
     assert "<ul><li>one</li><li>two</li></ul>" in text
     assert '<g id="curves-a" fill="currentColor"/>' in text  # text in the colour of the page
     assert '<li><a href="#some-runs">Some runs</a></li>' in text
+
+
+def test_blocks_of_code_keep_their_lines_and_comments_are_left_out() -> None:
+    text = "Run it:\n\n<!-- not run: long -->\n```sh\nnodepiece a > b\n  c\n```\n\nDone."
+    assert paragraphs(text) == (
+        "<p>Run it:</p>\n<pre><code>nodepiece a &gt; b\n  c</code></pre>\n<p>Done.</p>"
+    )
 
 
 def test_names_are_shown_as_they_are() -> None:

@@ -1,7 +1,7 @@
 """A document of paragraphs, tables and figures, written as Markdown or as a page of HTML.
 
-Paragraphs are Markdown with nothing but `code`, **bold**, [links](...) and lists; cells of tables
-are plain text with the same. What comes from a graph, such as names, is put in by `plain`.
+Paragraphs are Markdown with nothing but `code`, **bold**, [links](...), lists and blocks of code
+without empty lines; cells of tables are plain text with the same. What comes from a graph, such as names, is put in by `plain`.
 """
 
 import html
@@ -170,13 +170,16 @@ def anchor(title: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Paragraphs and lists as HTML."""
+    """Paragraphs, lists and blocks of code as HTML, without comments."""
     found = []
-    for block in re.split(r"\n\s*\n", text.strip("\n")):
+    for block in re.split(r"\n\s*\n", re.sub(r"<!--.*?-->\n?", "", text).strip("\n")):
         lines = block.strip().split("\n")
         if lines[0].startswith("- "):
             items = re.split(r"\n- ", block.strip()[2:])
             found.append("<ul>" + "".join(f"<li>{inline(item)}</li>" for item in items) + "</ul>")
+        elif lines[0].startswith("```"):
+            code = html.escape("\n".join(lines[1:-1]))
+            found.append(f"<pre><code>{code}</code></pre>")
         elif block.strip():
             found.append(f"<p>{inline(' '.join(lines))}</p>")
     return "\n".join(found)

@@ -127,10 +127,22 @@ def shared_device(measurement: Measurement) -> bool:
     return "shared the GPU" in measurement.found.get("remark", "")
 
 
+# Remarks that do not concern scores: on seconds, on another command for the same settings, and on
+# runs that were resumed, which gives the weights of a run without interruption.
+HARMLESS = (
+    "shared the GPU",
+    "in use by others",
+    "two cores",
+    "which is the same",
+    "which was the same",
+    "resumed",
+)
+
+
 def has_remark(measurement: Measurement) -> bool:
-    """Whether there is more to know of how it was run than that others used the GPU too."""
+    """Whether its file has a remark that matters for reading the scores."""
     remarks = measurement.found.get("remark", "").split("; ")
-    return any(each and "shared the GPU" not in each for each in remarks)
+    return any(each and not any(words in each for words in HARMLESS) for each in remarks)
 
 
 def describe_device(found: dict[str, Any]) -> str:

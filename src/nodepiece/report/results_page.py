@@ -50,20 +50,32 @@ Column = Callable[[Measurement], str]
 SHARED, REMARK = "\\*", "†"
 PAPER = "the paper"  # the beginning of the titles of its columns
 CHANGED = """
-Runs with other settings than the experiment's, to be compared with each other: neither with the
-rows above nor with the paper's.
+Runs with other settings than the experiment's, which the notes below the table name; fewer epochs
+were to save time. They are to be compared with each other, neither with the rows above nor with the
+paper's.
 """
 INTRODUCTION = f"""
-Results of `nodepiece train`, on one {DEVICE} unless the time says otherwise, with one seed unless a
-row has the spread over several. Each row links to its file in [`results`](../results), which has
-the command that reproduces it; [experiments.md](experiments.md) describes the experiments. MRR and
-Hits@10 are of the test facts: heads and tails are ranked, known facts are left out (filtered),
-ranks are realistic. Seconds are of training with its validation; {SHARED} other runs used the GPU
-at the same time. {REMARK} The file has a remark on how the row was run. "The paper" is the
-corresponding row of its tables, with its time on one RTX 8000. `-best` is our own recipe, not the
-paper's. Rows without a link are of others, with their source. Speed on a CPU is in
-[speed.md](speed.md), graphs of millions of nodes in [scale.md](scale.md). This page is written by
-`python -m scripts.write_results`, and as a page with the same tables by `nodepiece report`.
+Every row is an experiment, run by its name; a report shows your runs beside these tables:
+
+<!-- not run: downloads files, trains on a GPU -->
+```sh
+nodepiece datasets fetch wn18rr
+nodepiece train wn18rr-best -o run --device cuda
+nodepiece report run -o report
+```
+
+- Each row links to its file in [`results`](../results), which has the command that reproduces it;
+  [experiments.md](experiments.md) describes the experiments. `-best` is our own recipe, not the
+  paper's. Rows without a link are of others, with their source.
+- MRR and Hits@10 are of the test facts: heads and tails are ranked, known facts are left out
+  (filtered), ranks are realistic. One seed, unless a row has the spread over several.
+- Seconds are of training with its validation, on one {DEVICE} unless the row says otherwise;
+  {SHARED} other runs used the GPU at the same time. {REMARK} The file has a remark on the run. "The
+  paper" is the corresponding row of its tables, with its time on one RTX 8000.
+
+Speed on a CPU is in [speed.md](speed.md), graphs of millions of nodes in [scale.md](scale.md). This
+page is written by `python -m scripts.write_results`, and as a page with the same tables by
+`nodepiece report`.
 """
 INDUCTIVE = """
 Ranks are among 50 nodes drawn at random that are not known answers, ten times: the mean, and after
