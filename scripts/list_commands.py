@@ -26,8 +26,12 @@ def page() -> str:
 
 HEAD = """# Commands
 
-`nodepiece --help` lists the commands, and `nodepiece COMMAND --help` prints what is below. Exit
-status: 0 done; 1 an error of the system, or a bug; 2 wrong input; 130 stopped with Ctrl-C.
+```sh
+nodepiece --help            # all commands
+nodepiece train --help      # one of them: what is below
+```
+
+Exit status: 0 done; 1 an error of the system, or a bug; 2 wrong input; 130 stopped with Ctrl-C.
 `--debug`, anywhere on a command line, shows the traceback of an error.
 """
 

@@ -24,9 +24,14 @@ from nodepiece.tasks.unread_settings import OF_EVERY_TASK
 PAGE = ROOT / "docs" / "settings.md"
 INTRODUCTION = """# Settings
 
-Every setting of an experiment, by group. A TOML file has a table for each group, the command line
-takes `--set training.epochs=5`, and `nodepiece experiments show NAME` prints all settings of an
-experiment and marks those that differ from the defaults below. A value that does not fit is refused
+<!-- not run: trains a model -->
+```sh
+nodepiece experiments show countries                        # all settings of an experiment
+nodepiece train countries -o run --set training.epochs=5    # with one of them changed
+```
+
+Every setting of an experiment, by group. A TOML file has a table for each group. `experiments show`
+marks settings that differ from the defaults below. A value that does not fit is refused
 before anything is trained, and so is a setting that the task, or its loss, does not read. This page
 is written by `python -m scripts.list_settings`.
 """

@@ -89,11 +89,12 @@ def test_nothing_is_loaded_from_a_network(site: Path, pages: dict[Path, Referenc
 
 
 def test_every_page_says_what_to_type_in_its_first_screen() -> None:
-    generated = ("settings.md", "results.md", "architecture.md")  # tables, and a map of the code
-    for page in (ROOT / "docs").glob("*.md"):
-        if page.name not in generated:
-            start = page.read_text(encoding="utf-8").splitlines()[:16]
-            assert any(line.startswith("```") for line in start), page.name
+    texts = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
+    texts |= {"README.md": (ROOT / "README.md").read_text(encoding="utf-8")}
+    texts |= {"commands.md": list_commands.page(), "api.md": list_api.page()}
+    typed = ("```sh", "```python", "```console")
+    for name, text in texts.items():
+        assert any(line.startswith(typed) for line in text.splitlines()[:16]), name
 
 
 def test_the_reference_of_commands_has_every_command_and_option() -> None:
