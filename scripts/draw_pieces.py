@@ -14,7 +14,7 @@ from nodepiece.report.style import COLOURS, INK, OTHER_COLOUR, new_figure, save_
 
 BLUE, ORANGE, GREEN = COLOURS[0], COLOURS[1], "#00805e"  # the palette's green, under white text
 PALE = "#8a91a070"
-LETTER_WIDTH, HALF_HEIGHT = 0.052, 0.12  # of labels on edges
+LETTER_WIDTH, HALF_HEIGHT = 0.06, 0.13  # of labels on edges
 
 # Facts of the embedded graph of countries: where each node is drawn, and what joins them.
 PLACES = {
@@ -27,7 +27,11 @@ PLACES = {
     "Bolivia": (1.45, 4.25),
     "Portuguese": (4.1, 4.05),
 }
-NAME_BELOW = ("Uruguay", "Spanish")
+NAME_PLACES = {  # from the node; others have their name to the upper right
+    "Uruguay": (0.17, -0.36),
+    "Spanish": (0.17, -0.36),
+    "Brazil": (0.2, -0.14),
+}
 EDGES = [
     ("Uruguay", "Brazil", "borders"),
     ("Uruguay", "Argentina", "borders"),
@@ -51,19 +55,21 @@ def draw_graph(axes: Axes) -> None:
         middle, gap = start + 0.55 * (end - start), gap_for(relation, end - start)
         lines = [(start, middle - gap), (middle + gap, end)] if relation else [(start, end)]
         for line in lines:
-            colour = GREEN if is_own else PALE
+            colour = COLOURS[2] if is_own else PALE
             axes.plot(*zip(*line, strict=True), color=colour, lw=1.6, zorder=1)
         if relation:
             x, y = middle
-            axes.text(x, y, relation, color=GREEN, fontsize=8.5, ha="center", va="center")
+            axes.text(x, y, relation, color=COLOURS[2], fontsize=10, ha="center", va="center")
     for name, (x, y) in PLACES.items():
         colour = BLUE if name in ANCHORS else ORANGE if name == "Uruguay" else OTHER_COLOUR
         axes.add_patch(Circle((x, y), 0.13, color=colour, zorder=3))
         strong = name in ANCHORS or name == "Uruguay"
+        right, up = NAME_PLACES.get(name, (0.17, 0.17))
         axes.text(
-            *((x + 0.17, y - 0.36) if name in NAME_BELOW else (x + 0.17, y + 0.17)),
+            x + right,
+            y + up,
             name,
-            fontsize=10,
+            fontsize=11,
             color=INK,
             weight="bold" if strong else "normal",
             zorder=4,
@@ -89,10 +95,10 @@ def draw_pieces(axes: Axes) -> list[float]:
             (5.75, y), 1.45, 0.32, boxstyle="round,pad=0.02", facecolor=colour, edgecolor="none"
         )
         axes.add_patch(box)
-        axes.text(6.475, y + 0.155, name, color="white", fontsize=10, ha="center", va="center")
+        axes.text(6.475, y + 0.155, name, color="white", fontsize=11, ha="center", va="center")
         if hops:
             label = f"{hops} hop" if hops == "1" else f"{hops} hops"
-            axes.text(7.32, y + 0.155, label, color=INK, fontsize=9, va="center")
+            axes.text(7.32, y + 0.155, label, color=INK, fontsize=10, va="center")
     return heights
 
 
@@ -140,7 +146,7 @@ def draw(path: str) -> None:
         (9.05, "A vector", "made by an encoder"),
     ):
         axes.text(x, 5.05, title, fontsize=13, weight="bold", color=INK)
-        axes.text(x, 4.8, subtitle, fontsize=9, color=INK)
+        axes.text(x, 4.78, subtitle, fontsize=10, color=INK)
     draw_graph(axes)
     axes.add_patch(
         FancyArrowPatch((4.85, 2.6), (5.5, 2.6), arrowstyle="-|>", mutation_scale=16, color=INK)

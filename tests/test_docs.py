@@ -15,6 +15,7 @@ from typer.main import get_command
 from nodepiece.cli import app
 from nodepiece.recipes import experiment_names
 from nodepiece.report.compared import difference, listed, verdict
+from nodepiece.report.document import anchor
 from nodepiece.report.measured import (
     Measurement,
     format_score,
@@ -144,9 +145,9 @@ def test_the_scores_after_equal_minutes_are_those_of_the_file(
         for run in found["runs"]
         if run["contender"] == name and run["minutes"] == 10
     )
-    for page in pages:
-        rows = [row for row in (ROOT / page).read_text("utf-8").splitlines() if row[:1] == "|"]
-        assert any(start in row and ours in row and theirs in row for row in rows), page
+    for name in pages:
+        rows = [row for row in (ROOT / name).read_text("utf-8").splitlines() if row[:1] == "|"]
+        assert any(start in row and ours in row and theirs in row for row in rows), name
 
 
 def test_the_readme_has_the_mean_of_the_inductive_splits() -> None:
@@ -241,6 +242,7 @@ def test_every_picture_of_the_documentation_has_the_command_that_draws_it() -> N
     pictures = {
         str(path.relative_to(docs)) for path in docs.rglob("*") if path.suffix in (".svg", ".png")
     }
+    pictures |= {f"../results/{path.name}" for path in RESULTS.rglob("*.svg")}
 
     assert pictures == set(pictures_with_commands())
 
@@ -289,10 +291,17 @@ def test_every_result_has_the_command_that_gives_it() -> None:
     assert without == []
 
 
-def test_the_pages_link_to_files_that_are_there() -> None:
+def test_the_pages_link_to_files_and_headings_that_are_there() -> None:
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for link in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
-            assert link.startswith("https://") or (path.parent / link).exists(), (path.name, link)
+        text = path.read_text(encoding="utf-8")
+        for link, heading in re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", text):
+            if link.startswith("https://"):
+                continue
+            target = path.parent / link if link else path
+            assert target.exists(), (path.name, link)
+            if heading and target.suffix == ".md":
+                titles = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+                assert heading in map(anchor, titles), (path.name, link, heading)
 
 
 def test_the_page_of_propagation_has_the_variants_that_were_measured() -> None:

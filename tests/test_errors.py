@@ -1,4 +1,10 @@
-from nodepiece.errors import MAX_CHARACTERS, InputError
+import re
+import tomllib
+from pathlib import Path
+
+from nodepiece.errors import MAX_CHARACTERS, InputError, MissingExtra
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_a_message_stays_on_one_line_whatever_it_quotes() -> None:
@@ -14,3 +20,20 @@ def test_a_long_message_keeps_its_beginning_and_its_advice() -> None:
 
 def test_a_message_of_control_characters_is_no_longer_for_being_escaped() -> None:
     assert len(str(InputError("\0" * 10_000))) <= MAX_CHARACTERS + 5
+
+
+def test_a_missing_package_is_reported_with_commands_for_a_clone_and_for_an_installed_package() -> (
+    None
+):
+    assert str(MissingExtra("serving needs fastapi", "serve")) == (
+        "serving needs fastapi; pip install 'nodepiece[serve]', or pip install -e '.[serve]' in a "
+        "clone"
+    )
+
+
+def test_extras_that_messages_name_are_those_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    source = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    named = re.findall(r"MissingExtra\(\s*f?\"[^\"]+\",\s*\"(\w+)\"", "\n".join(source))
+
+    assert len(named) == 8 and set(named) <= set(project["optional-dependencies"])

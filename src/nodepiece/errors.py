@@ -33,6 +33,20 @@ class SettingError(InputError):
         return InputError(self.template.format_map(_Names(name)))
 
 
+class MissingExtra(InputError):
+    """A package that is not installed, with the commands that install the extra it belongs to.
+
+    The first command works wherever nodepiece is installed, also from a clone or a wheel: pip takes
+    the requirements of the extra from the installed package and does not look for it on an index.
+    """
+
+    def __init__(self, need: str, extra: str, instead: str = "") -> None:
+        super().__init__(
+            f"{need}; pip install 'nodepiece[{extra}]', or pip install -e '.[{extra}]' in a clone"
+            + (f"; or {instead}" if instead else "")
+        )
+
+
 class _Names(dict[str, str]):
     def __init__(self, name: Callable[[str], str]) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ from nodepiece.renamed import current_settings
 
 Table = dict[str, Any]
 PURPOSES = {
-    "own": "for a graph of your own: extend one in a TOML file (`train GRAPH` chooses by itself)",
+    "own": "for your own graph: extend one in a TOML file (`train GRAPH` chooses itself)",
     "paper": "the settings of the paper",
     "best": "our own recipes",
     "baselines": "a trained vector for every node, and other baselines",

@@ -15,7 +15,7 @@ NAMES = ["Kenya", "Uganda", "Peru", HOSTILE]
 
 
 def small_map() -> NodeMap:
-    positions = np.array([[-0.5, 0], [-0.5, 0.8], [0.5, 0], [1, -0.8]], np.float32)
+    positions = np.array([[-1, 0], [-1, 0.8], [0.5, 0], [1, -0.8]], np.float32)
     group = np.array([0, 0, 1, 2], np.int32)
     is_anchor = np.array([True, False, False, True])
     return NodeMap("t-SNE", NAMES, positions, ["Africa", "A & B", "other"], group, is_anchor, 4)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nodepiece.errors import InputError
+from nodepiece.report.heat_map import text_colour
 from nodepiece.report.sweep import PAPER, draw_sweep, sweep_numbers
 from nodepiece.tasks.sweep import SweepCell, SweepSettings
 
@@ -93,3 +94,8 @@ def test_what_cannot_be_trained_is_refused_before_anything_starts(
     given: dict[str, Any] = {"experiment": "countries", "anchors": (5, 10), "per_node": (4,)}
     with pytest.raises(InputError, match=message):
         SweepSettings(folder=tmp_path, **(given | changes)).check()
+
+
+def test_numbers_are_black_on_bright_cells_and_white_on_dark_ones() -> None:
+    assert text_colour(1.0, 0.9, 0.2) == "black" and text_colour(0.0, 0.13, 0.3) == "white"
+    assert text_colour(0.5, 0.5, 0.5) == "black"  # a contrast of 5.3 instead of 4.0

@@ -13,7 +13,7 @@ import typer
 
 from nodepiece.commands.console import err, log, stage
 from nodepiece.commands.demo import EXPERIMENT, train_quietly, use_one_thread
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -95,7 +95,7 @@ def serve(
         from nodepiece.serving.server import serve_app
         from nodepiece.serving.workers import serve_workers
     except ModuleNotFoundError as error:
-        raise InputError(f"serving needs {error.name}; pip install 'nodepiece[serve]'") from error
+        raise MissingExtra(f"serving needs {error.name}", "serve") from error
     settings = settings_of(host, writable, token_file, tuple(allow_origin or ()), access_log)
     settings = replace(settings, approximate=approximate)
     folders = list(runs) if runs else [train_countries()]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nodepiece.data.blocks import Block, Reading, ReadOptions
 from nodepiece.data.input_file import InputFile
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, MissingExtra
 
 BLOCK_FACTS = 200_000
 END_BYTES = 1 << 14
@@ -122,7 +122,5 @@ def import_parser(label: str) -> ModuleType:
     try:
         import pyoxigraph
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"reading RDF ({label}) needs pyoxigraph; pip install 'nodepiece[rdf]'"
-        ) from error
+        raise MissingExtra(f"reading RDF ({label}) needs pyoxigraph", "rdf") from error
     return pyoxigraph

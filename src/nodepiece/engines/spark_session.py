@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, MissingExtra
 
 JAVA = 17  # the oldest that Spark 4 runs on
 LOCAL = "local[*]"
@@ -89,7 +89,7 @@ def import_session() -> Any:
         with quiet_imports():
             from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
-        raise InputError("--engine spark needs PySpark; pip install 'nodepiece[spark]'") from error
+        raise MissingExtra("--engine spark needs PySpark", "spark") from error
     return SparkSession
 
 

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodepiece.errors import InputError
+from nodepiece.errors import MissingExtra
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.top_scores import TopScores, top_scores
 from nodepiece.files import atomic_file
@@ -171,10 +171,11 @@ def _new_index(dim: int, settings: VectorIndexSettings) -> Any:
     try:
         from usearch.index import Index
     except ModuleNotFoundError as error:
-        raise InputError(
-            "this needs an index of vectors; pip install 'nodepiece[index]', or ask for exact "
-            "answers: similar --exact, whose time grows with the square of the number of nodes, or "
-            "serve without --approximate"
+        raise MissingExtra(
+            "this needs an index of vectors",
+            "index",
+            "ask for exact answers: similar --exact, whose time grows with the square of the "
+            "number of nodes, or serve without --approximate",
         ) from error
     return Index(
         ndim=dim + settings.more_dims,

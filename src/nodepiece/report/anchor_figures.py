@@ -11,6 +11,7 @@ from nodepiece.report.heat_map import draw_cells
 from nodepiece.report.style import COLOURS, INK, add_title, new_figure, plain
 
 MAX_HOPS = 14  # more distant slots are in the last bar
+CLOSE_TICKS = 10  # with more hops, every other one has a number
 
 
 def draw_strategies(study: AnchorStudy) -> Figure:
@@ -74,7 +75,7 @@ def draw_histogram(axes: Axes, found: Tokenization, last: int) -> None:
             fontsize=9,
             color=COLOURS[1],
         )
-    axes.set_xticks(range(last + 1))
+    axes.set_xticks(range(0, last + 1, 1 if last <= CLOSE_TICKS else 2))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
     plain(axes)
 

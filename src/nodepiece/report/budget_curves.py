@@ -6,6 +6,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from nodepiece.errors import InputError
+from nodepiece.report.measured import TITLES
 from nodepiece.report.style import (
     COLOURS,
     INK,
@@ -32,26 +33,26 @@ def plot_budget(
     check_figure(path)
     if not any(curves.values()):
         raise InputError("there are no curves to draw; collect the files of some runs")
-    columns = min(3, len(curves))
+    columns = min(2, len(curves))
     rows = -(-len(curves) // columns)
-    figure = new_figure(4 * columns, 3.1 * rows + 0.9)
+    figure = new_figure(4.1 * columns, 2.9 * rows + 0.9)
     top = 1 - 0.75 / figure.get_figheight()
     panels = figure.subplots(rows, columns, squeeze=False)
     figure.subplots_adjust(
-        left=0.07,
+        left=0.17 / columns,
         right=0.985,
         top=top,
         bottom=0.55 / figure.get_figheight(),
-        hspace=0.45,
-        wspace=0.18,
+        hspace=0.4,
+        wspace=0.2,
     )
     models = sorted({model for panel in curves.values() for model in panel} - {first})
     colours = {model: OTHERS[place % len(OTHERS)] for place, model in enumerate(models)}
     for axes, (dataset, of_models) in zip(panels.flat, curves.items(), strict=False):
         draw_curves(axes, of_models, colours | {first: FIRST}, first)
-        axes.set_title(dataset, fontsize=10.5, color=INK, loc="left")
+        axes.set_title(TITLES.get(dataset, dataset), fontsize=11, color=INK, loc="left")
     for axes in panels[:, 0]:
-        axes.set_ylabel("MRR, a sample of valid", fontsize=9)
+        axes.set_ylabel("MRR, a sample of valid", fontsize=9.5)
     for axes in panels.flat[len(curves) :]:
         axes.set_visible(False)
     add_title(figure, title)
@@ -77,6 +78,6 @@ def draw_curves(
         )
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("minutes", fontsize=9)
+    axes.set_xlabel("minutes", fontsize=9.5)
     plain(axes, grid="both")
-    axes.legend(fontsize=7, frameon=False, loc="best", labelcolor=INK)
+    axes.legend(fontsize=9.5, frameon=False, loc="lower right", labelcolor=INK)

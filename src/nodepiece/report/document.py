@@ -1,7 +1,8 @@
 """A document of paragraphs, tables and figures, written as Markdown or as a page of HTML.
 
 Paragraphs are Markdown with nothing but `code`, **bold**, [links](...), lists and blocks of code
-without empty lines; cells of tables are plain text with the same. What comes from a graph, such as names, is put in by `plain`.
+without empty lines; cells of tables are plain text with the same. What comes from a graph, such as
+names, is put in by `plain`.
 """
 
 import html

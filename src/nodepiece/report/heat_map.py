@@ -26,11 +26,27 @@ def draw_cells(axes: Axes, cells: Cells, *, title: str, shown: Callable[[float],
     for row, column in np.argwhere(~np.isnan(values)).tolist():
         value = float(values[row, column])
         red, green, blue, _ = colours((value - low) / (high - low))
-        is_dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-        colour = "white" if is_dark else "black"
-        axes.text(column, row, shown(value), ha="center", va="center", fontsize=9, color=colour)
+        axes.text(
+            column,
+            row,
+            shown(value),
+            ha="center",
+            va="center",
+            fontsize=10,
+            color=text_colour(red, green, blue),
+        )
     label_axes(axes, anchors, per_node)
     axes.set_title(title, loc="left", fontsize=11, color=INK)
+
+
+def text_colour(red: float, green: float, blue: float) -> str:
+    """Black or white: what has more contrast to a colour, by the definition of WCAG 2."""
+    parts = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (red, green, blue)
+    )
+    luminance = float(np.dot(list(parts), (0.2126, 0.7152, 0.0722)))
+    return "white" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "black"
 
 
 def label_axes(axes: Axes, anchors: Sequence[int], per_node: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, MissingExtra
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.top_scores import top_scores
 
@@ -175,7 +175,7 @@ def umap(points: Vectors, seed: int, progress: Progress | None) -> Positions:
 
 
 def missing(package: str) -> InputError:
-    return InputError(f"a map needs {package}; pip install 'nodepiece[figures]'")
+    return MissingExtra(f"a map needs {package}", "figures")
 
 
 METHODS: dict[str, Callable[[Vectors, int, Progress | None], Positions]] = {

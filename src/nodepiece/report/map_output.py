@@ -11,6 +11,7 @@ from nodepiece.files import atomic_file
 from nodepiece.graph.short_text import plural
 from nodepiece.report.groups import OTHER
 from nodepiece.report.map import NodeMap
+from nodepiece.report.map_names import LETTER_POINTS, MAX_LETTERS, place_names
 from nodepiece.report.page import fill
 from nodepiece.report.style import (
     COLOURS,
@@ -25,8 +26,6 @@ from nodepiece.report.style import (
 PAGE = ".html"
 WIDTH, TITLE_HEIGHT = 7.6, 0.7  # inches
 MARGIN = 0.08  # around the nodes, whose positions are between -1 and 1
-MAX_LABELS = 24  # names of anchors in a picture
-MAX_LETTERS = 28  # of a name in a picture
 
 
 def check_map_file(path: Path) -> None:
@@ -81,16 +80,16 @@ def draw_map(found: NodeMap, *, title: str) -> Figure:
     anchors = np.flatnonzero(found.is_anchor)
     x, y = found.positions[anchors].T
     axes.scatter(x, y, s=2.2 * size + 8, facecolors="none", edgecolors=INK, linewidths=0.9)
-    for node in places_for_names(found.positions, anchors):
-        name = found.names[node]
-        is_right = found.positions[node, 0] > 0.7 * wide / 2  # its name would not fit behind it
-        axes.annotate(
-            name if len(name) <= MAX_LETTERS else name[: MAX_LETTERS - 1] + "…",
-            found.positions[node].tolist(),
-            xytext=(-5 if is_right else 5, 4),
-            ha="right" if is_right else "left",
-            textcoords="offset points",
-            fontsize=8,
+    units = max(wide / (0.96 * WIDTH), high / height)  # of the map, in an inch
+    for label in place_names(
+        found.names, found.positions, anchors.tolist(), units=units, ground=(wide, high)
+    ):
+        axes.text(
+            *label.centre,
+            label.text,
+            ha="center",
+            va="center",
+            fontsize=LETTER_POINTS,
             color=INK,
             parse_math=False,
         )
@@ -127,13 +126,3 @@ def short(name: str) -> str:
 
 def colour_of(found: NodeMap, group: int) -> str:
     return OTHER_COLOUR if found.group_names[group] == OTHER else COLOURS[group]
-
-
-def places_for_names(positions: np.ndarray, nodes: np.ndarray) -> list[int]:
-    """Some of the nodes, in their order, that are far enough apart for their names."""
-    kept: list[int] = []
-    for node in nodes.tolist():
-        near = np.abs(positions[kept] - positions[node]) < (0.36, 0.045)
-        if len(kept) < MAX_LABELS and not near.all(axis=1).any():
-            kept.append(node)
-    return kept

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nodepiece.data.query_rows import NumberedParts, numbered
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, MissingExtra
 from nodepiece.graph.names import UnknownName
 from nodepiece.inference.explanation import Explanation
 from nodepiece.inference.named_vectors import NamedVectors
@@ -38,7 +38,7 @@ def connect(
     try:
         import httpx
     except ModuleNotFoundError as error:
-        raise InputError("connecting needs httpx; pip install 'nodepiece[serve]'") from error
+        raise MissingExtra("connecting needs httpx", "serve") from error
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:
         client = httpx.Client(base_url=address, headers=headers, timeout=seconds)

@@ -4,7 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from nodepiece.errors import InputError
+from nodepiece.errors import MissingExtra
 from nodepiece.files import atomic_file
 from nodepiece.settings import Experiment, to_toml
 from nodepiece.tasks.search_space import with_values
@@ -19,9 +19,7 @@ def import_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise InputError(
-            "the search needs Optuna; install it with: pip install 'nodepiece[tune]'"
-        ) from error
+        raise MissingExtra("the search needs Optuna", "tune") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

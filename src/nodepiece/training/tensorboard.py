@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from nodepiece.errors import InputError
+from nodepiece.errors import MissingExtra
 
 
 class TensorBoard:
@@ -13,9 +13,7 @@ class TensorBoard:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise InputError(
-                "TensorBoard is not installed; pip install 'nodepiece[tensorboard]'"
-            ) from error
+            raise MissingExtra("this needs TensorBoard", "tensorboard") from error
         self.writer = SummaryWriter(folder)
 
     def on_step(self, epoch: int, done: int, total: int) -> None:
