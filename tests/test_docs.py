@@ -150,6 +150,15 @@ def test_the_scores_after_equal_minutes_are_those_of_the_file(
         assert any(start in row and ours in row and theirs in row for row in rows), name
 
 
+def test_the_readme_is_short_and_says_what_it_is_for() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    words = ["link prediction", "inductive", "transductive", "node classification"]
+    words += ["unseen entity", "pandas", "early stopping", "--minutes 10"]
+
+    assert len(readme.splitlines()) <= 80
+    assert [each for each in words if each not in readme] == []
+
+
 def test_the_readme_has_the_mean_of_the_inductive_splits() -> None:
     names = [
         f"inductive-{graph}-v{version}-best"
