@@ -14,7 +14,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.tokenizer.array_file import save_array
 from nodepiece.tokenizer.array_parts import PART_UNIT, checked_part_bytes, load_parts, part_paths
 from nodepiece.tokenizer.settings import TokenizerSettings
-from nodepiece.tokenizer.storage import load_array, load_tokens, save_tokens
+from nodepiece.tokenizer.storage import load_array, load_tokens, read_header, save_tokens
 from nodepiece.tokenizer.to_folder import tokenize_into
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
 from nodepiece.tokenizer.vocabulary import fit_vocabulary
@@ -75,6 +75,14 @@ def test_tokenizing_into_a_folder_writes_the_same_parts(cut: Path, tmp_path: Pat
     tokenize_into(tmp_path / "now", ring(), SETTINGS, rng=rng, part_bytes=PART_UNIT + 1)
     for path in (cut / "tokens").iterdir():
         assert (tmp_path / "now" / "tokens" / path.name).read_bytes() == path.read_bytes()
+    header = (cut / "vocabulary.json").read_text()
+    assert (tmp_path / "now" / "vocabulary.json").read_text() == header
+
+
+def test_only_a_folder_with_parts_has_the_version_that_older_ones_refuse(
+    whole: Path, cut: Path
+) -> None:
+    assert [read_header(folder)["format_version"] for folder in (whole, cut)] == [1, 2]
 
 
 def resident_parts(folder: Path) -> set[str]:

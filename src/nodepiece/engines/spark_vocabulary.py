@@ -26,7 +26,7 @@ def write_folder(
 ) -> None:
     """The files of `tokenizer.storage`, through memory maps: the table is never in memory."""
     with atomic_folder(output, marker=HEADER) as partial:
-        write_vocabulary(vocabulary, partial)
+        write_vocabulary(vocabulary, partial, in_parts=part_bytes is not None)
         folder = partial / "tokens"
         folder.mkdir()
         write_arrays(work, plan, folder, part_bytes)

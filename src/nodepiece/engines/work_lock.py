@@ -50,13 +50,14 @@ def stored_lock(spark: Any, path: str) -> Iterator[None]:
     """A lock as a file of Spark."""
     place = spark._jvm.org.apache.hadoop.fs.Path(path)
     files = place.getFileSystem(spark._jsc.hadoopConfiguration())
-    if files.exists(place) and age(spark, path) < STALE_SECONDS:
+    if files.exists(place) and age(spark, path) >= STALE_SECONDS:
+        files.delete(place, False)
+    if not files.createNewFile(place):  # in one step, where the file system has that
         raise InputError(
             f"another job uses {path.removesuffix('.lock')}, or was ended in the last "
             f"{STALE_SECONDS / 60:.0f} minutes (there is {path}); wait, or choose another --work "
             "folder"
         )
-    files.create(place, True).close()
     is_done = Event()
     refresher = Thread(target=refresh, args=(files, place, is_done), daemon=True)
     refresher.start()

@@ -34,7 +34,8 @@ from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import Salts, TokenTable
 from nodepiece.tokenizer.vocabulary import Vocabulary
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # the newest that is read
+IN_ONE_FILE, IN_PARTS = 1, 2  # the version of a folder, by how its arrays are stored
 HEADER = "vocabulary.json"
 MAX_RELATIONS = 2**31  # token ids are int32
 HEADER_FIELDS = {
@@ -54,7 +55,7 @@ def save_tokens(table: TokenTable, folder: str | Path, *, part_bytes: int | None
     With `part_bytes` the files of tokens are cut into parts of at most this size.
     """
     with atomic_folder(Path(folder), marker=HEADER) as partial:
-        write_vocabulary(table.vocabulary, partial)
+        write_vocabulary(table.vocabulary, partial, in_parts=part_bytes is not None)
         write_tokens(table, partial, part_bytes)
 
 
@@ -76,9 +77,9 @@ def _link_or_copy(source: str, target: str) -> None:
     shutil.copyfile(source, target)
 
 
-def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
+def write_vocabulary(vocabulary: Vocabulary, folder: Path, *, in_parts: bool = False) -> None:
     header = {
-        "format_version": FORMAT_VERSION,
+        "format_version": IN_PARTS if in_parts else IN_ONE_FILE,
         "fingerprint": vocabulary.fingerprint,
         "num_nodes": vocabulary.num_nodes,
         "num_relations": vocabulary.num_relations,

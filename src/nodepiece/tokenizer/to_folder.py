@@ -55,7 +55,7 @@ def tokenize_into(
     with stage("choosing anchors") as remarks:
         neighbours = build_neighbours(graph)
         vocabulary = fit_vocabulary(graph, settings, rng=rng, adjacency=neighbours)
-        write_vocabulary(vocabulary, folder)
+        write_vocabulary(vocabulary, folder, in_parts=part_bytes is not None)
         remarks.append(plural(vocabulary.num_anchors, "anchor"))
     salts = Salts.draw(rng)
     write_salts(salts, folder)
