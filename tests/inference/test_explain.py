@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.inference.explained_runs import KINDS, a_fact, trained
 from tests.tasks.professions import EXPERIMENT, professions
 
 from nodepiece.errors import InputError
+from nodepiece.graph.arrays import IntArray
 from nodepiece.inference.explain_paths import BY_PROPAGATION, BY_REMOVAL, BY_WALKS
 from nodepiece.inference.explained import named_fact
 from nodepiece.inference.explanation import Explanation
@@ -19,9 +21,11 @@ from nodepiece.inference.facts import FactRun
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.run import load, load_links
+from nodepiece.inference.snapshot import Snapshot
 from nodepiece.inference.update import update_run
 from nodepiece.tasks.node_classification import NodeClassification
 from nodepiece.tasks.runner import RunOptions, run_experiment
+from nodepiece.tokenizer.token_rows import TokenRows
 
 Fact = tuple[str, str, str]
 
@@ -322,3 +326,19 @@ def test_a_run_of_node_classification_explains_no_facts(tmp_path: Path) -> None:
     run_experiment(task, RunOptions(tmp_path / "run", torch.device("cpu")))
     with pytest.raises(InputError, match="it predicts no facts"):
         load(tmp_path / "run").explain(head="a", relation="b", tail="c")
+
+
+def test_tokens_without_facts_are_computed_once_for_both_nodes(
+    runs: dict[str, FactRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bytes] = []
+    rows_without = Snapshot.rows_without
+
+    def recorded(self: Snapshot, nodes: IntArray, removals: Sequence[IntArray]) -> list[TokenRows]:
+        asked.extend(removed.tobytes() for removed in removals if len(removed))
+        return rows_without(self, nodes, removals)
+
+    monkeypatch.setattr(Snapshot, "rows_without", recorded)
+    explained(runs["propagation"])
+
+    assert asked and len(asked) == len(set(asked))

@@ -26,7 +26,7 @@ from nodepiece.decoders.propagation import (
 )
 from nodepiece.decoders.walk_paths import ScoredPath, ScoredPaths
 from nodepiece.encoders.edge_index import EdgeIndex
-from nodepiece.encoders.message_moments import message_moments, variance_of_constants
+from nodepiece.encoders.message_moments import NUM_MOMENTS, message_moments, variance_of_constants
 from nodepiece.encoders.scaled_update import scaled_update
 from nodepiece.graph.arrays import FloatArray
 
@@ -117,8 +117,10 @@ def _products(states, relations, found, slope, edges, constant):  # type: ignore
     """
     targets, labels, sources, visible, count = edges
     result = np.zeros(len(targets))
+    # Many nodes have no state yet in the first layers, or do not reach the tail in the last ones.
+    has_state, has_slope = _is_not_zero(states), _is_not_zero(slope[:, :NUM_MOMENTS])
     for edge in prange(len(targets)):
-        if not visible[edge]:
+        if not (visible[edge] and has_state[sources[edge]] and has_slope[targets[edge]]):
             continue
         at, total = targets[edge], 0.0
         for k in range(states.shape[1]):
@@ -136,6 +138,15 @@ def _products(states, relations, found, slope, edges, constant):  # type: ignore
                 inner += slope[at, 3, k]
             total += inner * message
         result[edge] = total
+    return result
+
+
+@njit(cache=True)
+def _is_not_zero(values):  # type: ignore[no-untyped-def]
+    """(num_rows,) whether any number of each row is not 0."""
+    result = np.zeros(len(values), np.bool_)
+    for row in range(len(values)):
+        result[row] = (values[row] != 0).any()
     return result
 
 

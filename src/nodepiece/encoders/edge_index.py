@@ -4,12 +4,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nodepiece.encoders.segments import EdgeGroups, group_edges
+from nodepiece.graph.arrays import LongArray
 
 CHUNK = 512  # edges of a target that one GPU program of `message_moments` goes through
+NUM_BLOCKS = 64  # of targets; more than any number of CPU threads needs
 
 
 @dataclass(frozen=True)
@@ -178,6 +181,17 @@ class EdgeIndex:
         """
         self._check_sorted_by("target")
         return cut_targets(self.target.edges.offsets.long())
+
+    @cached_property
+    def target_blocks(self) -> LongArray:
+        """(NUM_BLOCKS + 1,) the first targets of blocks with about equally many edges and targets.
+
+        The threads of `message_moments` on a CPU take one block after the other.
+        """
+        offsets = self.compressed_rows[0].numpy()
+        work = offsets[:-1] + np.arange(len(offsets) - 1)  # before each target
+        ends = np.linspace(0, offsets[-1] + len(offsets) - 1, NUM_BLOCKS + 1)
+        return np.searchsorted(work, ends).astype(np.int64)
 
     @cached_property
     def _sorted(self) -> tuple[Tensor, Tensor]:

@@ -23,9 +23,8 @@ from nodepiece.encoders.lanes import (
     where_equal,
     where_larger,
 )
-from nodepiece.graph.arrays import IntArray, LongArray
+from nodepiece.graph.arrays import IntArray
 
-NUM_BLOCKS = 64  # of targets, with equally many edges; more than any number of threads needs
 NUM_ROWS = 5  # of a node: the moments and its state
 
 
@@ -51,15 +50,14 @@ def moments(
     width = by_query.shape[2]
     found = by_query.new_empty(num_queries, num_nodes, NUM_ROWS, width)
     counts = by_query.new_ones(max(1, num_queries), num_nodes)
-    rows = _edges_of(edges)
     _moments(
         by_query.flatten(start_dim=1).numpy(),
         factors.flatten(start_dim=1).numpy(),
         first.flatten(start_dim=1).numpy(),
         heads.contiguous().numpy(),
         edge_mask.detach().contiguous().numpy(),
-        rows,
-        _blocks(rows[0]),
+        _edges_of(edges),
+        edges.target_blocks,
         smallest_variance,
         width,
         found.flatten(start_dim=1).numpy(),
@@ -111,13 +109,6 @@ def _lanes_by_query(values: Tensor) -> Tensor:
 def _edges_of(edges: EdgeIndex) -> tuple[IntArray, IntArray, IntArray]:
     """Offsets of the targets; source and relation of every edge."""
     return tuple(each.numpy() for each in edges.compressed_rows)  # type: ignore[return-value]
-
-
-def _blocks(offsets: IntArray) -> LongArray:
-    """(NUM_BLOCKS + 1,) the first targets of blocks that have equally many edges and targets."""
-    work = offsets[:-1] + np.arange(len(offsets) - 1)  # before each target
-    ends = np.linspace(0, offsets[-1] + len(offsets) - 1, NUM_BLOCKS + 1)
-    return np.searchsorted(work, ends).astype(np.int64)
 
 
 @njit(cache=True)

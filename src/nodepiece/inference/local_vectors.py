@@ -28,18 +28,17 @@ class LocalVectors:
     snapshot: Snapshot
     node: int
 
-    def without(self, removals: Sequence[IntArray]) -> Tensor:
-        """The vector of the node without each of some sets of facts: (num_removals, dim)."""
-        nodes = np.array([self.node], np.int32)
-        model = self.snapshot.model
+    def without(self, removals: Sequence[IntArray], rows: TokenRows | None) -> Tensor:
+        """The vector of the node without each of some sets of facts: (num_removals, dim).
+
+        rows: the tokens without each set, in this order, of this node and maybe of others; None:
+        nodes have no pieces.
+        """
         with torch.no_grad():
-            if model.nodes.has_pieces:
-                rows = self.snapshot.rows_without(nodes, removals)
-                encoded = self.encode(
-                    [np.concatenate(columns) for columns in zip(*rows, strict=True)]
-                )
+            if rows is None:
+                encoded = self.snapshot.model.nodes.all_nodes()[[self.node] * len(removals)]
             else:
-                encoded = model.nodes.all_nodes()[[self.node] * len(removals)]
+                encoded = self.encode(list(rows.part(rows.nodes == self.node)))
             return self.finish(encoded, removals)
 
     def with_rows(self, rows: TokenRows) -> Tensor:

@@ -17,6 +17,7 @@ from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.inference.answer_rank import RankedAnswer
 from nodepiece.inference.local_vectors import LocalVectors
 from nodepiece.inference.snapshot import Snapshot
+from nodepiece.tokenizer.token_rows import stacked
 
 NUM_COMPETITORS = 1000  # candidates that an answer is compared with
 
@@ -60,7 +61,11 @@ class VectorEstimates:
     def vectors_without(self, removals: Sequence[IntArray]) -> tuple[Tensor, Tensor]:
         """The vectors of head and tail without each of some sets of facts."""
         ends = (self.answer.head, self.answer.tail)
-        head, tail = (LocalVectors(self.snapshot, node).without(removals) for node in ends)
+        rows = None
+        if self.snapshot.model.nodes.has_pieces:  # of both nodes at once
+            nodes = np.unique(np.array(ends, np.int32))
+            rows = stacked(self.snapshot.rows_without(nodes, removals))
+        head, tail = (LocalVectors(self.snapshot, node).without(removals, rows) for node in ends)
         return head, tail
 
     def losses(self, removals: Sequence[IntArray]) -> list[float]:

@@ -444,8 +444,10 @@ class Masked:
         """The edges that path scorers follow: those of the other snapshot, with a mask."""
         graph, triples = self.snapshot.path_graph(), self.snapshot.dataset.train.triples
         mask = graph.visible().clone()
-        for fact in self.hidden:
-            for place in np.flatnonzero((triples == fact).all(axis=1)).tolist():
+        for head, relation, tail in self.hidden:
+            mine = np.flatnonzero(triples[:, 0] == head)  # few
+            is_it = (triples[mine, 1] == relation) & (triples[mine, 2] == tail)
+            for place in mine[is_it].tolist():
                 mask[[place, place + len(triples)]] = 0.0
         return replace(graph, edge_mask=mask)
 

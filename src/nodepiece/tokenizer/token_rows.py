@@ -65,6 +65,11 @@ def keep_latest(rows: Sequence[TokenRows]) -> TokenRows:
     )
 
 
+def stacked(rows: Sequence[TokenRows]) -> TokenRows:
+    """All rows, one part after the other: a node may have several. `rows` must not be empty."""
+    return TokenRows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
+
+
 def _replace_rows(
     below: NDArray[ScalarT], nodes: IntArray, rows: NDArray[ScalarT], num_nodes: int
 ) -> NDArray[ScalarT]:
