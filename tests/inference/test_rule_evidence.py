@@ -159,3 +159,20 @@ def test_thousands_of_relations_take_memory_for_those_of_the_two_nodes() -> None
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert len(support_of(graph, 0, 3_999, 1).facts) == 3
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
+
+
+def test_no_path_is_left_out_however_many_there_are() -> None:
+    """0 - z - 1 for 20,050 nodes z, and 2 - 3 - 4 with the fact that the rule has as its head."""
+    middle = np.arange(5, 20_055)
+    first = np.stack([0 * middle, 0 * middle, middle], axis=1)
+    second = np.stack([middle, 0 * middle + 1, 0 * middle + 1], axis=1)
+    shown = np.array([[2, 0, 3], [3, 1, 4], [2, 2, 4]])
+    triples = np.concatenate([first, second, shown]).astype(np.int32)
+    graph = KnowledgeGraph(triples, 20_055, 3)
+    facts_of = tuple(
+        np.flatnonzero((triples[:, 0] == node) | (triples[:, 2] == node)) for node in (0, 1)
+    )
+
+    support = rule_support(build_adjacency(graph), 0, 2, 1, (facts_of[0], facts_of[1]))
+
+    assert len(support.paths) == len(np.unique(support.paths, axis=0)) == 20_050

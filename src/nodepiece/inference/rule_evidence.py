@@ -28,7 +28,6 @@ PRIOR = 5.0  # cases in which a rule is true as often as without it
 MAX_CONFIDENCE = 0.99  # and the largest share
 MAX_HEADS = 200  # from which the cases of a rule of two variables are counted
 MAX_CASES = 5000  # after which no other head is taken
-MAX_PATHS = 20_000  # of two facts, that are considered
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +177,7 @@ def _by_paths(edges, fact, num_direct, share, marks, of_head):  # type: ignore[n
     of_first = np.unique(relations[offsets[head] : offsets[head + 1]])
     of_back = np.unique(relations[offsets[tail] : offsets[tail + 1]])
     known = np.full((len(of_first), len(of_back) + 1), -1.0)
-    paths = np.empty((MAX_PATHS, 2), np.int64)
-    of_paths = np.empty(MAX_PATHS)
+    paths, of_paths = np.empty((64, 2), np.int64), np.empty(64)
     number = 0
     for place in range(offsets[head], offsets[head + 1]):
         first, middle = relations[place], neighbours[place]
@@ -200,7 +198,10 @@ def _by_paths(edges, fact, num_direct, share, marks, of_head):  # type: ignore[n
                 second = (relations[offsets[tail] + back] + num_direct) % num_relations
                 cases, true = _cases(edges, fact, first, second, marks)
                 known[row, column] = _added(true, cases, share)
-            if known[row, column] > 0.0 and number < MAX_PATHS:
+            if known[row, column] > 0.0:
+                if number == len(of_paths):
+                    paths = np.concatenate((paths, np.empty_like(paths)))
+                    of_paths = np.concatenate((of_paths, np.empty_like(of_paths)))
                 paths[number] = (place - offsets[head], back)
                 of_paths[number] = known[row, column]
                 number += 1
