@@ -21,7 +21,16 @@ def test_a_calibrated_run_scores_with_probabilities(nodepiece: Nodepiece, run: P
     said = [json.loads(line)["probability"] for line in lines]
     assert 0 <= said[1] <= said[0] <= 1
     query = ("--head", "Kenya", "--relation", "borders", "--top", 2)
-    assert "probability" in nodepiece("predict", run, *query).out
+    predicted = nodepiece("predict", run, *query)
+    assert "probability" in predicted.out
+    assert "probabilities are by this query alone; nodepiece explain also" in predicted.err
+
+
+def test_a_sample_of_the_facts_is_stated(nodepiece: Nodepiece, run: Path) -> None:
+    ran = nodepiece("calibrate", run, "--num-facts", 50)
+
+    assert "50 true facts, 50 false facts" in ran.out
+    assert "drawn from 165; --num-facts 0 takes all of them" in ran.out
 
 
 def test_triples_are_classified_in_one_command(

@@ -226,3 +226,16 @@ def test_a_search_that_scores_many_queries_says_so(
     monkeypatch.setattr(Snapshot, "vector_scores", lambda _: None)
     run.discover(top=1)
     assert "queries (head, relation, ?) are scored; name relations" in caplog.text
+
+
+def test_progress_counts_queries_where_every_one_is_scored(run: FactRun) -> None:
+    walks = fact_run(load(STORED_RUNS / "walks"))
+    seen: list[tuple[int, int]] = []
+
+    walks.discover(top=3, progress=lambda *numbers: seen.append(numbers))
+
+    facts = walks.dataset.train.triples
+    num_queries = len(np.unique(facts[:, :2], axis=0))
+    assert seen == sorted(seen) and seen[-1] == (num_queries, num_queries)
+    run.discover(top=3, progress=lambda *numbers: seen.append(numbers))
+    assert seen[-1] == (run.dataset.train.num_relations,) * 2  # vectors are searched

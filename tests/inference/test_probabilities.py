@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.golden.write import STORED_RUNS
 
 import nodepiece
 from nodepiece.data.verified_negatives import verified_negatives
@@ -173,10 +174,26 @@ def test_a_fact_and_its_inverse_are_as_probable(calibrated: FactRun) -> None:
     assert table["probability"][0].as_py() == pytest.approx(table["probability"][1].as_py())
 
 
-def test_an_explanation_has_the_probability_of_the_scored_fact(calibrated: FactRun) -> None:
+def test_an_explanation_has_the_probabilities_of_the_scored_fact(calibrated: FactRun) -> None:
     head, relation, tail = TEST[0]
     found = calibrated.explain(head=head, relation=relation, tail=tail, facts=0, paths=0)
-    assert found.probability == pytest.approx(calibrated.score([TEST[0]])["probability"][0].as_py())
+    (row,) = calibrated.score([TEST[0]]).to_pylist()
+    for name in ("tail_probability", "head_probability", "probability"):
+        assert getattr(found, name) == pytest.approx(row[name])
+    assert f"{found.tail_probability:.3f} by the query for the tail" in " ".join(str(found).split())
+
+
+def test_a_scored_fact_has_the_probabilities_of_both_predictions(calibrated: FactRun) -> None:
+    head, relation, tail = TEST[0]
+    (row,) = calibrated.score([TEST[0]]).to_pylist()
+
+    tails = calibrated.predict(head=head, relation=relation, top=40, include_known=True)
+    heads = calibrated.predict(relation=relation, tail=tail, top=40, include_known=True)
+
+    predicted = {"tail_probability": (tails, tail), "head_probability": (heads, head)}
+    for name, (answers, wanted) in predicted.items():
+        (found,) = [answer.probability for answer in answers if answer.name == wanted]
+        assert row[name] == pytest.approx(found, abs=1e-5)
 
 
 def test_the_probability_of_both_queries_has_the_mean_of_their_logits() -> None:
@@ -279,6 +296,32 @@ def test_given_negatives_are_used_and_unknown_ones_left_out(
         calibrate_run(run, negatives=[("nobody", "friend of", "person 1")])
 
 
+def test_a_number_of_facts_limits_true_and_false_ones_alike(run: FactRun) -> None:
+    found = calibrate_run(run, num_facts=8)
+    given = calibrate_run(run, num_facts=8, negatives=FALSE)
+
+    assert (found.num_true, found.num_false, found.num_given) == (8, 8, 16)
+    assert (given.num_true, given.num_false) == (8, 10)  # of 16 and 20
+    again = stored_calibration(run)
+    assert again is not None and again.num_given == 16
+    assert calibrate_run(run, num_facts=0).num_true == 16
+    with pytest.raises(InputError, match="must be 0, for all, or more, got -1"):
+        calibrate_run(run, num_facts=-1)
+
+
+def test_on_a_cpu_a_run_with_walks_is_calibrated_with_a_bounded_number_of_facts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "FACTS_WITH_PATHS", 12)
+    run = fact_run(nodepiece.load(shutil.copytree(STORED_RUNS / "walks", tmp_path / "run")))
+    seen: list[tuple[int, int]] = []
+
+    found = calibrate_run(run, facts=run.dataset.train, progress=lambda *n: seen.append(n))
+
+    assert found.num_true == 12 < found.num_given == run.dataset.train.num_triples
+    assert seen and all(done <= total for done, total in seen)
+
+
 def test_verified_negatives_are_found_beside_the_facts(tmp_path: Path) -> None:
     (tmp_path / "valid_negatives.tsv.gz").touch()
     (tmp_path / "test.tsv").touch()
@@ -353,7 +396,11 @@ def test_a_run_without_validation_facts_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="has no valid facts; give some with --facts"):
         calibrate_run(run)
+    with pytest.raises(InputError, match="run nodepiece calibrate with --facts FILE first"):
+        classify_triples(run, facts=FACTS[20:40], negatives=FALSE)
     assert calibrate_run(run, facts=FACTS[:20], negatives=FALSE).num_true == 20
+    found = classify_triples(run, facts=FACTS[20:40], negatives=FALSE)
+    assert found.is_stored and found.report.scores["count"] == 40 and not found.report.parts
 
 
 def test_a_run_of_another_task_is_refused(run: FactRun) -> None:

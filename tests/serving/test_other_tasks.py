@@ -64,7 +64,8 @@ def test_an_inductive_run_answers_for_its_inference_graph(tmp_path: Path) -> Non
         pieces = got(client.get(f"{RUN}/node", params={"name": node}))["pieces"]
         assert pieces["relations"] and not pieces["anchors"]
         body = {"queries": [{"head": node, "relation": relation}], "assume": [["a", "b", "c"]]}
-        assert "takes no more facts" in got(client.post(f"{RUN}/predict", json=body), 422)["detail"]
+        refused = got(client.post(f"{RUN}/predict", json=body), 422)["detail"]
+        assert "takes no more facts; it answers on any graph: give one with all facts" in refused
 
 
 def wait_for_map(client: httpx.Client) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from nodepiece.inference.links import LinkRun
+from nodepiece.inference.score_facts import PROBABILITIES
 
 RUN = "/v1/runs/couples"
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
@@ -133,7 +134,8 @@ def test_facts_are_scored_and_ranked(client: httpx.Client, run: LinkRun) -> None
     facts = [("person 1", "lives in", "town 1"), ("person 3", "lives in", "town 2")]
     found = got(client.post(f"{RUN}/score", json={"facts": facts}))
     for row, expected in zip(found["facts"], run.score(facts).to_pylist(), strict=True):
-        assert row == {"probability": None} | {k: v for k, v in expected.items() if k != "fact"}
+        nothing = dict.fromkeys(PROBABILITIES)
+        assert row == nothing | {k: v for k, v in expected.items() if k != "fact"}
 
 
 def test_vectors_are_those_of_the_run(client: httpx.Client, run: LinkRun) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nodepiece.commands.console import JsonOption, count, log, stage
+from nodepiece.commands.console import JsonOption, count, log
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.graphs import (
     ColumnsOption,
@@ -16,6 +16,7 @@ from nodepiece.commands.graphs import (
     read_options,
 )
 from nodepiece.commands.new_facts import read_facts
+from nodepiece.commands.progress import counted
 from nodepiece.commands.train import DeviceOption
 
 TrueFactsOption = Annotated[
@@ -35,10 +36,24 @@ SeedOption = Annotated[
 ]
 
 
+def facts_option(default: str) -> object:
+    return typer.Option(
+        "--num-facts",
+        min=0,
+        metavar="N",
+        show_default=False,
+        help=f"At most so many true facts, drawn at random, and false ones; 0: all. {default}",
+    )
+
+
 def calibrate(
     run: RunArgument,
     facts: TrueFactsOption = None,
     negatives: NegativesOption = None,
+    num_facts: Annotated[
+        int | None,
+        facts_option("By default all, but 2,000 with walks or propagation on a CPU."),
+    ] = None,
     seed: SeedOption = 0,
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -65,13 +80,23 @@ def calibrate(
     true = None if facts is None else read_facts(facts, options)
     false = None if negatives is None else read_facts(negatives, options)
     opened = load(run, device=choose_device(device))
-    with stage(f"calibrating {run}"):
-        found = calibrate_run(opened, facts=true, negatives=false, data=data, seed=seed)
+    with counted(f"calibrating {run}", "queries") as advance:
+        found = calibrate_run(
+            opened,
+            facts=true,
+            negatives=false,
+            data=data,
+            num_facts=num_facts,
+            seed=seed,
+            progress=advance,
+        )
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
         return
     platt, isotonic = found.of_nodes.log_losses
     log(f"{count(found.num_true, 'true fact')}, {count(found.num_false, 'false fact')}")
+    if found.num_true < found.num_given:
+        log(f"the true facts are drawn from {found.num_given:,}; --num-facts 0 takes all of them")
     log(f"negatives {found.negatives}")
     log(f"log-loss in cross-validation: Platt {platt:.4f}, isotonic {isotonic:.4f}")
     log(f"wrote {run / FILE} ({found.of_nodes.kind})")

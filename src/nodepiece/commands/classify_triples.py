@@ -8,8 +8,8 @@ import typer
 from rich import box
 from rich.table import Table
 
-from nodepiece.commands.calibrate import NegativesOption, SeedOption, TrueFactsOption
-from nodepiece.commands.console import JsonOption, log, out, stage
+from nodepiece.commands.calibrate import NegativesOption, SeedOption, TrueFactsOption, facts_option
+from nodepiece.commands.console import JsonOption, log, out
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.graphs import (
     ColumnsOption,
@@ -20,6 +20,7 @@ from nodepiece.commands.graphs import (
     read_options,
 )
 from nodepiece.commands.new_facts import read_facts
+from nodepiece.commands.progress import counted
 from nodepiece.commands.train import DeviceOption
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ def classify_triples(
     ] = "test",
     facts: TrueFactsOption = None,
     negatives: NegativesOption = None,
+    num_facts: Annotated[
+        int,
+        facts_option("By default all, which takes long with walks or propagation on a CPU."),
+    ] = 0,
     seed: SeedOption = 0,
     per_relation: Annotated[
         bool, typer.Option("--per-relation", help="Also accuracy and F1 of each relation.")
@@ -80,8 +85,17 @@ def classify_triples(
     true = None if facts is None else read_facts(facts, options)
     false = None if negatives is None else read_facts(negatives, options)
     opened = load(run, device=choose_device(device))
-    with stage(f"classifying facts with {run}"):
-        found = classify(opened, split=split, facts=true, negatives=false, data=data, seed=seed)
+    with counted(f"classifying facts with {run}", "queries") as advance:
+        found = classify(
+            opened,
+            split=split,
+            facts=true,
+            negatives=false,
+            data=data,
+            num_facts=num_facts,
+            seed=seed,
+            progress=advance,
+        )
     if plot is not None:
         plot_reliability(found.reliability, plot, name=opened.experiment.name)
     if as_json:

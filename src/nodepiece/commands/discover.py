@@ -89,10 +89,16 @@ def discover(
     """Find the likeliest missing facts of the whole graph, or of some relations or nodes.
 
     Known facts are left out, and so are nodes that no known fact has at that end of the relation,
-    unless --any-candidate is given. The search is exact. The score of a fact is that of its tail,
-    given head and relation; scores of different relations compare as well as training made them
-    comparable. Where the run has calibrated probabilities, facts come by probability.
+    unless --any-candidate is given. The search is exact. With walks or propagation every query
+    (head, relation, ?) is scored, which takes long in a large graph: the time that is left is
+    printed, and --relation, --heads and --tails search less. The score of a fact is that of its
+    tail, given head and relation; scores of different relations compare as well as training made
+    them comparable. Where the run has calibrated probabilities, facts come by probability, which is
+    that by the query for the tail; nodepiece score also has that by both queries, for tail and
+    head.
     """
+    from nodepiece.inference.discover import scores_queries
+    from nodepiece.inference.facts import FactRun
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
@@ -105,7 +111,8 @@ def discover(
         opened = opened.on_graph(read_facts(graph, options), unseen_relations=unseen_relations)
     if facts is not None:
         opened = opened.with_facts(read_facts(facts, options))
-    with counted("searching", "relations") as advance:
+    is_by_query = isinstance(opened, FactRun) and scores_queries(opened.snapshot)
+    with counted("searching", "queries" if is_by_query else "relations") as advance:
         found = opened.discover(
             top=top or (1000 if output else FEW),
             relations=relation,
@@ -135,3 +142,5 @@ def discover(
         cells = [str(row["rank"]), row["head"], row["relation"], row["tail"]]
         table.add_row(*cells, *(f"{row[name]:.3f}" for name in numbers))
     out.print(table)
+    if "probability" in numbers:
+        err.print("probabilities are by the query for the tail; nodepiece score has that by both")

@@ -64,6 +64,8 @@ def explain(
     nodes have, and those that carry the score; the necessary facts, without which the answer would
     fall, found by leaving facts out and computing tokens and vectors again, without training; and
     facts of the graph with the same relation between similar nodes. The run does not change.
+    After nodepiece calibrate, also the probability by both queries, for the tail and for the head,
+    and that by each of them, as nodepiece predict has it.
     """
     from nodepiece.files import atomic_file
     from nodepiece.inference.run import load

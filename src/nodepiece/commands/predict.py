@@ -87,9 +87,10 @@ def predict(
     """Complete a fact: give two of --head, --relation and --tail, and get the third.
 
     The likeliest answers come first. Scores can be compared within one query only; after nodepiece
-    calibrate, answers also have probabilities. With --node,
-    prints the classes of a node and their probabilities. With --facts, a query may name new nodes
-    that these facts describe.
+    calibrate, answers also have a probability, by this query alone (nodepiece score and explain
+    also have that by both queries of a fact, for its tail and for its head). With --node, prints
+    the classes of a node and their probabilities. With --facts, a query may name new nodes that
+    these facts describe.
 
     With --queries, answers every line of a file, and writes a table with the columns query (the
     line), asked, head, relation, tail, score and rank to --output. A bad line is reported and does
@@ -149,6 +150,9 @@ def predict(
     number = len(opened.known(head=head, relation=relation, tail=tail))
     if number and not include_known:
         err.print(f"{count(number, 'known answer')} left out; --include-known shows them")
+    if any(answer.probability is not None for answer in answers):
+        also = "" if relation is None else "; nodepiece explain also has that by both queries"
+        err.print(f"probabilities are by this query alone{also}", soft_wrap=True)
 
 
 def print_classes(node: str, answers: "list[Prediction]", *, as_json: bool) -> None:

@@ -48,8 +48,10 @@ def score(
     Writes a table with the columns fact (the line), head, relation, tail, score, tail_rank,
     head_rank and known. The score is that of the tail, given head and relation. The ranks are among
     all nodes, other known answers left out (filtered), ties counted half, as nodepiece evaluate has
-    them. A bad line is reported and does not keep the others from being scored; the exit status is
-    then 2.
+    them. After nodepiece calibrate there are three more columns: tail_probability and
+    head_probability, by the query for the tail and by that for the head, as nodepiece predict has
+    them, and probability, by both queries, which is more accurate. A bad line is reported and does
+    not keep the others from being scored; the exit status is then 2.
     """
     from nodepiece.inference.facts import fact_run
     from nodepiece.inference.run import load

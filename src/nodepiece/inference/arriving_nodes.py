@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodepiece.errors import InputError
+from nodepiece.evaluation.ranking import Progress
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.inference.facts import FactRun, fact_run
 from nodepiece.inference.labelled_facts import tail_scores
@@ -34,7 +35,12 @@ class ScoredArrivals(NamedTuple):
 
 
 def score_arrivals(
-    run: FactRun, directed: IntArray, is_true: NDArray[np.bool_], *, rng: np.random.Generator
+    run: FactRun,
+    directed: IntArray,
+    is_true: NDArray[np.bool_],
+    *,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
 ) -> ScoredArrivals | None:
     """Scores of facts whose heads are replaced by copies; None: the model has no new nodes.
 
@@ -59,7 +65,7 @@ def score_arrivals(
     asked = directed[is_asked].copy()
     asked[:, 0] = copy_of[asked[:, 0]]
     return ScoredArrivals(
-        tail_scores(later.snapshot, asked),
+        tail_scores(later.snapshot, asked, progress),
         asked[:, 1].astype(np.int64),
         node_features(later.snapshot, asked[:, 0].astype(np.int64)),
         is_true[is_asked],

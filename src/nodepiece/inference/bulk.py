@@ -14,6 +14,7 @@ from torch import Tensor
 from nodepiece.data.column_names import ROLES
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.query_rows import NumberedParts
+from nodepiece.decoders.path_scorers import PathScorers
 from nodepiece.decoders.triple_scores import VectorScores
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress, expand_runs, query_batches
@@ -71,6 +72,10 @@ class Scoring(Protocol):
     @property
     def device(self) -> torch.device:
         """Where scores are computed."""
+
+    @property
+    def scorers(self) -> PathScorers:
+        """The path scorers of the model; there may be none."""
 
     def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
         """Scores of all nodes: (batch,) ids twice -> (batch, num_nodes)."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from nodepiece.errors import InputError
 from nodepiece.evaluation.calibration import MIN_FACTS, Calibration, calibrate, random_parts
+from nodepiece.evaluation.ranking import Progress
 from nodepiece.files import write_json
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.names import Names
@@ -24,9 +25,12 @@ from nodepiece.inference.arriving_nodes import score_arrivals
 from nodepiece.inference.bulk import Scoring
 from nodepiece.inference.facts import FactRun, fact_run
 from nodepiece.inference.labelled_facts import (
+    FACTS_WITH_PATHS,
     Given,
     LabelledFacts,
+    both_ways_round,
     drawn_relations,
+    follows_paths_on_cpu,
     labelled_facts,
     relation_scores,
     tail_scores,
@@ -53,6 +57,7 @@ class RunCalibration:
     num_true: int
     num_false: int
     model_hash: str
+    num_given: int  # true facts that there were, of which `num_true` were drawn
 
     def __post_init__(self) -> None:
         every = len(self.relations)
@@ -83,6 +88,7 @@ class RunCalibration:
             "negatives": self.negatives,
             "num_true": self.num_true,
             "num_false": self.num_false,
+            "num_given": self.num_given,
             "features": list(FEATURES),
             "relations": list(self.relations),
             "of_nodes": self.of_nodes.to_json(),
@@ -105,6 +111,7 @@ class RunCalibration:
             int(content["num_true"]),
             int(content["num_false"]),
             str(content["model_sha256"]),
+            int(content.get("num_given", content["num_true"])),
         )
 
     def probabilities(
@@ -207,32 +214,52 @@ def calibrate_run(
     facts: Given = None,
     negatives: Given = None,
     data: Path | None = None,
+    num_facts: int | None = None,
     seed: int = SEED,
+    progress: Progress | None = None,
 ) -> RunCalibration:
     """Fit a calibration to validation facts and false ones, and store it with the run.
 
     `facts` and `negatives` are anything that `nodepiece.graph` reads. Without them, the validation
     facts of the run are taken, and the false facts that come verified with the dataset (`data` is
     searched before the usual places), or else drawn ones. A probability is then that among as many
-    false facts as these.
+    false facts as these. `num_facts`: at most so many true facts, drawn at random; 0: all of them;
+    by default all, but 2,000 where walks or propagation score each query on a CPU. `progress` gets
+    the numbers of queries done and of all.
     """
     chosen = fact_run(run)
     rng = np.random.default_rng(seed)
-    labelled = labelled_facts(chosen, "valid", facts=facts, negatives=negatives, data=data, rng=rng)
-    found = fit(chosen, labelled, rng=rng)
+    if num_facts is None:
+        num_facts = FACTS_WITH_PATHS if follows_paths_on_cpu(chosen) else 0
+    labelled = labelled_facts(
+        chosen,
+        "valid",
+        facts=facts,
+        negatives=negatives,
+        data=data,
+        num_facts=num_facts,
+        rng=rng,
+    )
+    found = fit(chosen, labelled, rng=rng, progress=progress)
     write_json(run.folder / FILE, found.to_json())
     return found
 
 
-def fit(run: FactRun, labelled: LabelledFacts, *, rng: np.random.Generator) -> RunCalibration:
+def fit(
+    run: FactRun,
+    labelled: LabelledFacts,
+    scores: FloatArray | None = None,  # of `both_ways_round`; None: they are computed
+    *,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> RunCalibration:
     """A calibration of heads and tails in both directions, and one of relations."""
     snapshot = run.snapshot
     num_relations = snapshot.dataset.train.num_relations
     direct, is_true = labelled.triples, labelled.is_true
-    inverse = direct[:, ::-1] + np.array([0, num_relations, 0], direct.dtype)
-    both = np.concatenate([direct, inverse])
+    both = both_ways_round(direct, num_relations)
     of_nodes = calibrate(
-        tail_scores(snapshot, both),
+        tail_scores(snapshot, both, progress) if scores is None else scores,
         both[:, 1].astype(np.int64),
         node_features(snapshot, both[:, 0].astype(np.int64)),
         np.concatenate([is_true, is_true]),
@@ -241,21 +268,27 @@ def fit(run: FactRun, labelled: LabelledFacts, *, rng: np.random.Generator) -> R
     )
     return RunCalibration(
         of_nodes,
-        fit_new_nodes(run, both, np.concatenate([is_true, is_true]), rng=rng),
+        fit_new_nodes(run, both, np.concatenate([is_true, is_true]), rng=rng, progress=progress),
         fit_relations(run, direct[is_true], rng=rng),
         tuple(snapshot.dataset.names.relation(each) for each in range(2 * num_relations)),
         labelled.negatives,
         labelled.num_true,
         labelled.num_false,
         run.opened.files.model_hash,
+        labelled.num_given,
     )
 
 
 def fit_new_nodes(
-    run: FactRun, directed: IntArray, is_true: NDArray[np.bool_], *, rng: np.random.Generator
+    run: FactRun,
+    directed: IntArray,
+    is_true: NDArray[np.bool_],
+    *,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
 ) -> Calibration | None:
     """A calibration of facts whose head arrived after training, from simulated nodes."""
-    found = score_arrivals(run, directed, is_true, rng=rng)
+    found = score_arrivals(run, directed, is_true, rng=rng, progress=progress)
     if found is None or min(found.is_true.sum(), (~found.is_true).sum()) < MIN_FACTS:
         return None
     return calibrate(

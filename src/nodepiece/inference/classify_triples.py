@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodepiece.errors import InputError
 from nodepiece.evaluation.calibration import both_ways
+from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report
 from nodepiece.evaluation.triple_classification import (
     Reliability,
@@ -19,7 +21,13 @@ from nodepiece.evaluation.triple_classification import (
 from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.inference.calibration import SEED, RunCalibration, fit, stored_calibration
 from nodepiece.inference.facts import FactRun, fact_run
-from nodepiece.inference.labelled_facts import Given, LabelledFacts, labelled_facts, tail_scores
+from nodepiece.inference.labelled_facts import (
+    Given,
+    LabelledFacts,
+    both_ways_round,
+    labelled_facts,
+    tail_scores,
+)
 from nodepiece.inference.opened_run import Run
 
 BY_THRESHOLD = "threshold of relation"  # chosen on validation facts, as published
@@ -60,35 +68,59 @@ def classify_triples(
     facts: Given = None,
     negatives: Given = None,
     data: Path | None = None,
+    num_facts: int = 0,
     seed: int = SEED,
+    progress: Progress | None = None,
 ) -> TripleClassification:
     """Classify the facts of a split, or given ones, and false facts.
 
     A fact is true if its probability is above 0.5: that of both queries, for its tail and for its
     head. The probabilities are those of the stored calibration, else of one that is fitted to the
     validation facts and not stored. As a part of the report, the same with a threshold of the score
-    for each relation, chosen on the validation facts, as published. False facts are those given,
-    else those that come verified with the dataset, else drawn ones.
+    for each relation, chosen on the validation facts, as published, if there are some. False facts
+    are those given, else those that come verified with the dataset, else drawn ones. `num_facts`:
+    at most so many true facts of each split, drawn at random; 0: all. `progress` gets the numbers
+    of queries done and of all, of one group of facts after the other.
     """
     chosen = fact_run(run)
     rng = np.random.default_rng(seed)
-    valid = labelled_facts(chosen, "valid", data=data, rng=rng)
-    stored = stored_calibration(run)
-    calibration = stored if stored is not None else fit(chosen, valid, rng=rng)
-    wanted = labelled_facts(chosen, split, facts=facts, negatives=negatives, data=data, rng=rng)
-    snapshot = chosen.snapshot
-    scores = tail_scores(snapshot, wanted.triples)
-    num_relations = snapshot.dataset.train.num_relations
-    inverse = wanted.triples[:, ::-1] + np.array([0, num_relations, 0], wanted.triples.dtype)
-    of_tails, of_heads = (
-        calibration.probabilities(snapshot, way, each, num_trained=chosen.num_trained)
-        for way, each in ((wanted.triples, scores), (inverse, tail_scores(snapshot, inverse)))
+    snapshot, num_relations = chosen.snapshot, chosen.snapshot.dataset.train.num_relations
+    calibration = stored = stored_calibration(run)
+    valid: tuple[LabelledFacts, FloatArray] | None = None  # and the scores of their tails
+    if len(chosen.dataset.valid):
+        facts_of_valid = labelled_facts(chosen, "valid", data=data, num_facts=num_facts, rng=rng)
+        directed = facts_of_valid.triples
+        if stored is None:
+            directed = both_ways_round(directed, num_relations)
+        valid = facts_of_valid, tail_scores(snapshot, directed, progress)
+        if stored is None:
+            calibration = fit(chosen, *valid, rng=rng, progress=progress)
+    if calibration is None:
+        raise InputError(
+            f"{run.folder} has no validation facts to fit probabilities to; run nodepiece "
+            "calibrate with --facts FILE first"
+        )
+    wanted = labelled_facts(
+        chosen,
+        split,
+        facts=facts,
+        negatives=negatives,
+        data=data,
+        num_facts=num_facts,
+        rng=rng,
     )
-    found = both_ways(of_tails, of_heads)
-    accepted = by_thresholds(chosen, valid, wanted, scores)
+    both = both_ways_round(wanted.triples, num_relations)
+    scores = tail_scores(snapshot, both, progress)
+    num_trained = chosen.num_trained
+    likely = calibration.probabilities(snapshot, both, scores, num_trained=num_trained)
+    found = both_ways(*np.split(likely, 2))
+    parts = {}
+    if valid is not None:
+        accepted = by_thresholds(chosen, valid, (wanted, scores))
+        parts = {BY_THRESHOLD: decision_scores(accepted, wanted.is_true)}
     report = Report(
         probability_scores(found, wanted.is_true),
-        {BY_THRESHOLD: decision_scores(accepted, wanted.is_true)},
+        parts,
         {"relations": by_relation(chosen, wanted.triples, found, wanted.is_true)},
     )
     bins = reliability(found, wanted.is_true)
@@ -98,16 +130,22 @@ def classify_triples(
 
 
 def by_thresholds(
-    run: FactRun, valid: LabelledFacts, wanted: LabelledFacts, scores: FloatArray
+    run: FactRun,
+    valid: tuple[LabelledFacts, FloatArray],
+    wanted: tuple[LabelledFacts, FloatArray],
 ) -> NDArray[np.bool_]:
-    """Which facts are accepted by the best threshold of their relation in validation."""
+    """Which facts are accepted by the best threshold of their relation in validation.
+
+    Both are facts and the scores of their tails; further scores are not read.
+    """
+    (known, of_known), (asked, of_asked) = valid, wanted
     thresholds = thresholds_by_group(
-        tail_scores(run.snapshot, valid.triples),
-        valid.triples[:, 1].astype(np.int64),
-        valid.is_true,
+        of_known[: len(known.triples)],
+        known.triples[:, 1].astype(np.int64),
+        known.is_true,
         run.dataset.train.num_relations,
     )
-    return scores > thresholds[wanted.triples[:, 1]]
+    return of_asked[: len(asked.triples)] > thresholds[asked.triples[:, 1]]
 
 
 def by_relation(

@@ -57,7 +57,7 @@ class DiscoverSettings:
         if self.min_probability > 0 and self.calibrated is None:
             raise InputError(
                 "min_probability needs a run with calibrated probabilities, and this one has none; "
-                "give min_score"
+                "run nodepiece calibrate first, or give min_score"
             )
 
     @property
@@ -97,12 +97,13 @@ def discover_facts(
     """A table of the facts of highest score that are not known, best first.
 
     With probabilities, the best are those of highest probability among the best of each relation.
-    `progress` gets the numbers of relations searched and of all.
+    `progress` gets the numbers of relations searched and of all, or of queries (`scores_queries`).
     """
     names = snapshot.dataset.names
     scope = scope_of(snapshot, settings)
-    if snapshot.vector_scores() is None:
-        warn_of_many(sum(len(scope.heads(snapshot, each)) for each in scope.relations))
+    num_all = size_of(snapshot, scope)
+    if scores_queries(snapshot):
+        warn_of_many(num_all)
     groups = [scope.relations] if settings.calibrated is None else [[r] for r in scope.relations]
     num_done, found = 0, []
     for relations in groups:
@@ -110,10 +111,10 @@ def discover_facts(
 
         def count(done: int, _: int, before: int = num_done) -> None:
             if progress is not None:
-                progress(before + done, len(scope.relations))
+                progress(before + done, num_all)
 
         found.append(best_facts(snapshot, part, settings, count))
-        num_done += len(relations)
+        num_done += size_of(snapshot, part)
     scores = np.concatenate([np.empty(0), *(scores for scores, _ in found)])
     triples = np.concatenate([NOTHING, *(triples for _, triples in found)])
     columns: dict[str, FloatArray] = {}
@@ -133,6 +134,18 @@ def discover_facts(
         | {name: pa.array(column[order]) for name, column in columns.items()},
         schema=settings.schema,
     )
+
+
+def scores_queries(snapshot: Scoring) -> bool:
+    """Whether every query (head, relation, ?) is scored: scores are no products of vectors."""
+    return snapshot.vector_scores() is None
+
+
+def size_of(snapshot: Scoring, scope: Scope) -> int:
+    """The number of queries that are scored, or of relations that are searched."""
+    if not scores_queries(snapshot):
+        return len(scope.relations)
+    return sum(len(scope.heads(snapshot, each)) for each in scope.relations)
 
 
 def warn_of_many(num_queries: int) -> None:
@@ -220,9 +233,14 @@ def search(
     best, allowed = Best(most, start), allowed_facts(snapshot, taken)
     vectors = snapshot.vector_scores()
     if vectors is None:
-        for done, relation in enumerate(scope.relations, start=1):
-            search_queries(snapshot, scope, relation, best, allowed, settings.memory_budget)
-            progress(done, len(scope.relations))
+        num_done = 0
+        for relation in scope.relations:
+
+            def count(done: int, _: int, before: int = num_done) -> None:
+                progress(before + done, 0)
+
+            search_queries(snapshot, scope, relation, best, allowed, settings.memory_budget, count)
+            num_done += len(scope.heads(snapshot, relation))
     else:
         sampled = Best(most, start)
         for relation in scope.relations:
@@ -274,8 +292,12 @@ def search_queries(
     best: Best,
     allowed: Allowed,
     memory_budget: int,
+    progress: Progress | None = None,
 ) -> None:
-    """Add the best facts of a relation by the scores of all nodes, query by query."""
+    """Add the best facts of a relation by the scores of all nodes, query by query.
+
+    `progress` gets the number of queries done, and that of all.
+    """
     heads, tails = scope.heads(snapshot, relation), scope.tails(snapshot, relation)
     fitting = memory_budget // (16 * max(1, snapshot.dataset.num_nodes))
     columns = torch.from_numpy(tails).to(snapshot.device)
@@ -292,3 +314,5 @@ def search_queries(
         is_allowed = allowed(triples)
         best.add(found[is_allowed], triples[is_allowed])
         start += at_once
+        if progress is not None:
+            progress(min(start, len(heads)), len(heads))

@@ -82,17 +82,18 @@ def explain_fact(
     shared, carrying = explain_pieces(explained, answer, scores, settings.pieces)
     search = Necessity(explained, answer, before, paths.losses, estimates)
     necessary, after = search.find(settings.facts)
-    probability = None
+    chances: tuple[float | None, float | None, float | None] = (None, None, None)
     if calibrated is not None:
         both_scores = np.array([before.score]), np.array([float(of_heads[ids[0]])])
         triple = np.array([ids], np.int64)
-        probability = float(fact_probabilities(explained, triple, both_scores, calibrated)[0])
+        found = fact_probabilities(explained, triple, both_scores, calibrated)
+        chances = float(found.tail[0]), float(found.head[0]), float(found.both[0])
     return Explanation(
         head,
         relation,
         tail,
         before.score,
-        probability,
+        *chances,
         before.rank,
         back.outcome_of(of_heads).rank,
         bool(explained.candidates.known_tails.contains(np.array([ids]))[0]),

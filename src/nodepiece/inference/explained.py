@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from nodepiece.decoders.path_scorers import PathGraph, PathScorers
+from nodepiece.decoders.path_scorers import PathGraph
 from nodepiece.graph.adjacency import Adjacency
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.names import Names
@@ -13,10 +13,6 @@ from nodepiece.tokenizer.changing_graph import NamedFact
 
 class Explainable(Scoring, Protocol):
     """An immutable state whose scores can be explained."""
-
-    @property
-    def scorers(self) -> PathScorers:
-        """The path scorers of the model; there may be none."""
 
     @property
     def adjacency(self) -> Adjacency:

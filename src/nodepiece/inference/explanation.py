@@ -67,7 +67,10 @@ class Explanation:
     relation: str
     tail: str
     score: float  # of the tail, given head and relation
-    probability: float | None  # None: the run is not calibrated
+    # The three probabilities are None in a run without a calibration.
+    tail_probability: float | None  # by the query for the tail, as `predict` has it
+    head_probability: float | None  # by the query for the head, as `predict` has it
+    probability: float | None  # by both queries, which is more accurate
     rank: float  # among all tails, without other known answers, ties counted half
     head_rank: float  # among all heads
     is_known: bool  # stated by the graph, or by validation or test facts
@@ -100,6 +103,8 @@ class Explanation:
             "relation": self.relation,
             "tail": self.tail,
             "score": self.score,
+            "tail_probability": self.tail_probability,
+            "head_probability": self.head_probability,
             "probability": self.probability,
             "rank": self.rank,
             "head_rank": self.head_rank,
@@ -153,6 +158,8 @@ class Explanation:
             content["relation"],
             content["tail"],
             content["score"],
+            content.get("tail_probability"),
+            content.get("head_probability"),
             content["probability"],
             content["rank"],
             content["head_rank"],

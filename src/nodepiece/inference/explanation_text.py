@@ -15,12 +15,16 @@ def as_text(content: dict[str, Any]) -> str:
 def lines_of(content: dict[str, Any]) -> Iterator[str]:
     yield from folded(fact_text([content["head"], content["relation"], content["tail"]]))
     parts = [f"score {content['score']:.3f}"]
-    if content["probability"] is not None:
-        parts.append(f"probability {content['probability']:.3f}")
     parts.append(f"rank {content['rank']:g} among tails, {content['head_rank']:g} among heads")
     if content["known"]:
         parts.append("a known fact")
     yield from folded(", ".join(parts))
+    if content["probability"] is not None:
+        of_tail, of_head = content["tail_probability"], content["head_probability"]
+        yield from folded(
+            f"probability {content['probability']:.3f} by both queries: {of_tail:.3f} by the query "
+            f"for the tail, {of_head:.3f} by the query for the head, as predict has them"
+        )
     yield from paths_text(content)
     yield from pieces_text(content)
     yield from necessary_text(content)

@@ -160,6 +160,9 @@ class InductiveRun(FactRun):
         task = replace(self.task, dataset=replace(graphs, inference=inference))
         return type(self)(self.opened, task, self.model, other_graph=(graph, unseen_relations))
 
+    def for_other_facts(self) -> str:
+        return "it answers on any graph: give one with all facts (--graph FILE, or run.on_graph)"
+
     @property
     def encoded(self) -> EncodedGraph:
         """The vectors of the graph's nodes, computed at the first query."""

@@ -14,6 +14,7 @@ from nodepiece.data.any_graph import graph, with_names
 from nodepiece.data.encode import encode_like
 from nodepiece.data.verified_negatives import verified_negatives
 from nodepiece.errors import InputError
+from nodepiece.evaluation.ranking import Progress
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.inference.bulk import Scoring
 from nodepiece.inference.facts import FactRun
@@ -22,6 +23,8 @@ log = logging.getLogger("nodepiece")
 
 ATTEMPTS = 20  # to draw a node that makes no known fact
 CELLS_AT_ONCE = 2**25  # scores in memory
+QUERIES_AT_ONCE = 256  # of a model with path scorers, so that progress is reported often
+FACTS_WITH_PATHS = 2000  # true ones to calibrate with, where queries follow paths on a CPU
 VERIFIED = "verified: "
 DRAWN = "drawn: one for each fact, head or tail replaced by a node that the relation has there"
 Given = Any  # whatever `nodepiece.graph` reads
@@ -34,6 +37,7 @@ class LabelledFacts:
     triples: IntArray  # (num_facts, 3)
     is_true: NDArray[np.bool_]  # (num_facts,)
     negatives: str  # in words
+    num_given: int  # true facts that there were, of which `num_true` were drawn
 
     @property
     def num_true(self) -> int:
@@ -51,15 +55,21 @@ def labelled_facts(
     facts: Given = None,
     negatives: Given = None,
     data: Path | None = None,
+    num_facts: int = 0,  # true ones at most, drawn at random; 0: all
     rng: np.random.Generator,
 ) -> LabelledFacts:
     """The facts of a split, or given ones, and false ones.
 
-    False facts are those given, else those that come verified with the dataset, else drawn ones.
+    False facts are those given, else those that come verified with the dataset, else drawn ones. Of
+    given and verified ones, the same share is drawn as of the true ones.
     """
+    if num_facts < 0:
+        raise InputError(f"the number of facts must be 0, for all, or more, got {num_facts}")
     true = run.dataset.part(split) if facts is None else encoded(run, facts, "facts")
     if not len(true):
         raise InputError(f"{run.folder} has no {split} facts; give some with --facts FILE")
+    num_given = len(true)
+    true = some_of(true, num_facts or num_given, rng=rng)
     source = None
     if negatives is None and facts is None:
         source = verified_negatives(run.experiment.dataset, split, data=data)
@@ -68,9 +78,23 @@ def labelled_facts(
         false, words = drawn_negatives(run.snapshot, true, rng=rng), DRAWN
     else:
         false = encoded(run, negatives, "negatives")
+        false = some_of(false, max(1, len(false) * len(true) // num_given), rng=rng)
         words = VERIFIED + (source.name if source is not None else "given")
     is_true = np.arange(len(true) + len(false)) < len(true)
-    return LabelledFacts(np.concatenate([true, false]), is_true, words)
+    return LabelledFacts(np.concatenate([true, false]), is_true, words, num_given)
+
+
+def some_of(facts: IntArray, number: int, *, rng: np.random.Generator) -> IntArray:
+    """At most so many facts, drawn at random, in their order."""
+    if number >= len(facts):
+        return facts
+    return facts[np.sort(rng.choice(len(facts), number, replace=False))]
+
+
+def follows_paths_on_cpu(run: FactRun) -> bool:
+    """Whether each query takes long: it is scored by walks or propagation, without a GPU."""
+    snapshot = run.snapshot
+    return bool(snapshot.scorers) and snapshot.device.type == "cpu"
 
 
 def encoded(run: FactRun, facts: Given, what: str) -> IntArray:
@@ -117,17 +141,32 @@ def drawn_relations(snapshot: Scoring, facts: IntArray, *, rng: np.random.Genera
     return np.delete(negatives, left, axis=0)
 
 
-def tail_scores(snapshot: Scoring, triples: IntArray) -> FloatArray:
-    """The score of each tail, given head and relation, maybe an inverse: (num_facts,)."""
-    num_nodes = snapshot.dataset.num_nodes
+def both_ways_round(triples: IntArray, num_relations: int) -> IntArray:
+    """Facts, and then their inverses: (num_facts, 3) -> (2 * num_facts, 3)."""
+    inverse = triples[:, ::-1] + np.array([0, num_relations, 0], triples.dtype)
+    return np.concatenate([triples, inverse])
+
+
+def tail_scores(
+    snapshot: Scoring, triples: IntArray, progress: Progress | None = None
+) -> FloatArray:
+    """The score of each tail, given head and relation, maybe an inverse: (num_facts,).
+
+    `progress` gets the numbers of queries done and of all.
+    """
+    at_once = max(1, CELLS_AT_ONCE // snapshot.dataset.num_nodes)
+    if snapshot.scorers:
+        at_once = min(at_once, QUERIES_AT_ONCE)
     pairs, place = distinct_pairs(triples[:, :2])
     result = np.empty(len(triples))
-    for start, rows in batches(place, len(pairs), max(1, CELLS_AT_ONCE // num_nodes)):
+    for start, rows in batches(place, len(pairs), at_once):
         some = torch.from_numpy(pairs[start])
         scores = snapshot.score_tails(some[:, 0], some[:, 1])
         tails = torch.from_numpy(triples[rows, 2].astype(np.int64)).to(scores.device)
         lines = torch.from_numpy(place[rows] - start.start).to(scores.device)
         result[rows] = scores[lines, tails].double().cpu().numpy()
+        if progress is not None:
+            progress(min(start.stop, len(pairs)), len(pairs))
     return result
 
 

@@ -45,7 +45,7 @@ class Prediction:
     name: str
     score: float
     is_known: bool  # stated in the training, validation or test facts
-    probability: float | None = None  # that the fact is true; None: the run is not calibrated
+    probability: float | None = None  # of the fact, by this query; None: the run is not calibrated
 
     def to_json(self) -> dict[str, object]:
         """The answer as a dict, with its probability where there is one."""
@@ -177,13 +177,14 @@ class Run:
     ) -> pa.Table:
         """The likeliest answers to many queries, in their order, best first, as an Arrow table.
 
-        `queries` are (head, relation, tail) by name with "?", "" or None for the part that is
-        asked for, in any mix; or a table (Arrow, pandas, polars) with these three columns. The
-        columns of the result are `query` (the position of the query, from 0), `asked`, `head`,
-        `relation`, `tail`, `score`, `rank`, and with `include_known` also `known`. Answers are
-        those of `predict`. `seen_candidates` leaves out nodes that the graph does not have at that
-        end of the relation. A query that cannot be answered is an InputError; with `skip_unknown`,
-        those that name unknown nodes or relations are left out.
+        `queries` are (head, relation, tail) by name with "?", "" or None for the part that is asked
+        for, in any mix; or a table (Arrow, pandas, polars) with these three columns. The columns of
+        the result are `query` (the position of the query, from 0), `asked`, `head`, `relation`,
+        `tail`, `score`, `rank`, in a run with a calibration `probability` (by this query alone),
+        and with `include_known` also `known`. Answers are those of `predict`. `seen_candidates`
+        leaves out nodes that the graph does not have at that end of the relation. A query that
+        cannot be answered is an InputError; with `skip_unknown`, those that name unknown nodes or
+        relations are left out.
         """
         raise InputError(self.no_facts())
 
@@ -195,7 +196,9 @@ class Run:
         `facts` are (head, relation, tail) by name, or a table with these three columns. The columns
         of the result are `fact` (the position, from 0), `head`, `relation`, `tail`, `score` (of the
         tail, given the other two), `tail_rank` and `head_rank` (among all nodes without other known
-        answers, ties counted half, as in `evaluate`) and `known`. `skip_unknown` leaves out facts
+        answers, ties counted half, as in `evaluate`) and `known`. A run with a calibration also has
+        `tail_probability` and `head_probability`, by the query for the tail and by that for the
+        head, as `predict` has them, and `probability`, by both. `skip_unknown` leaves out facts
         that name unknown nodes or relations.
         """
         raise InputError(self.no_facts())
@@ -215,11 +218,13 @@ class Run:
     ) -> pa.Table:
         """The likeliest missing facts of the whole graph, best first, as an Arrow table.
 
-        The columns are `head`, `relation`, `tail`, `score`, `rank`, and `probability` where the run
-        has a calibration. The search is exact. A fact may have any relation, or one of `relations`;
-        its head is one of `heads`, and a node that the graph has as a head of the relation, unless
-        `any_candidate`; likewise its tail. `per_node`: a node occurs in at most so many facts,
-        those of highest score. `progress` gets the numbers of relations searched and of all.
+        The columns are `head`, `relation`, `tail`, `score`, `rank`, and where the run has a
+        calibration `probability`, by the query for the tail. The search is exact. A fact may have
+        any relation, or one of `relations`; its head is one of `heads`, and a node that the graph
+        has as a head of the relation, unless `any_candidate`; likewise its tail. `per_node`: a node
+        occurs in at most so many facts, those of highest score. `progress` gets the numbers of
+        relations searched and of all; with walks or propagation, every query (head, relation, ?) is
+        scored, and queries are counted.
 
         The score is that of the tail, given head and relation. Scores of different queries compare
         as well as training made them comparable; probabilities, where there are some, do.
@@ -250,7 +255,7 @@ class Run:
         """Why this run does not complete facts, in words."""
         return (
             f"{self.folder} is a run of {self.experiment.task}: it predicts no facts; ask for the "
-            "classes of a node"
+            "classes of a node (nodepiece predict RUN --node NAME, or run.classify)"
         )
 
     def known(
@@ -274,16 +279,20 @@ class Run:
     def with_facts(self, facts: NamedFacts) -> "Run":
         """A run that answers as if these facts, by name, were in its graph too."""
         raise InputError(
-            f"{self.folder} is a run of {self.experiment.task} and takes no more facts; a run of "
-            "link prediction does"
+            f"{self.folder} is a run of {self.experiment.task} and takes no more facts; "
+            f"{self.for_other_facts()}"
         )
 
     def without_facts(self, facts: NamedFacts) -> "Run":
         """A run that answers as if these facts, by name, were not in its graph."""
         raise InputError(
             f"{self.folder} is a run of {self.experiment.task}, and its facts cannot be left out; "
-            "those of a run of link prediction can"
+            f"{self.for_other_facts()}"
         )
+
+    def for_other_facts(self) -> str:
+        """What to do about other facts than those of the run, where it does not take them."""
+        return "use a run of link prediction"
 
     def node_names(self) -> list[str]:
         """The names of the nodes that have vectors, in the order of ids."""

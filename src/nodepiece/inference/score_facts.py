@@ -16,6 +16,8 @@ from nodepiece.graph.arrays import FloatArray, LongArray
 from nodepiece.inference.bulk import Calibrated, OnRefused, Scoring, named_triples
 from nodepiece.inference.queries import Refused, chunks, encode_triples
 
+PROBABILITIES = ("tail_probability", "head_probability", "probability")
+
 
 def score_schema(calibrated: Calibrated | None) -> pa.Schema:
     """The columns of a table of scored facts."""
@@ -28,7 +30,7 @@ def score_schema(calibrated: Calibrated | None) -> pa.Schema:
             ("score", pa.float32()),
             ("tail_rank", pa.float64()),
             ("head_rank", pa.float64()),
-            *([("probability", pa.float64())] if calibrated is not None else []),
+            *([(name, pa.float64()) for name in PROBABILITIES] if calibrated is not None else []),
             ("known", pa.bool_()),
         ]
     )
@@ -130,12 +132,22 @@ def as_table(
         "known": pa.array(found.is_known),
     }
     if calibrated is not None:
-        probability = fact_probabilities(
+        probabilities = fact_probabilities(
             snapshot, triples, (found.score, found.head_score), calibrated
         )
-        columns["probability"] = pa.array(probability)
+        columns |= {
+            name: pa.array(each) for name, each in zip(PROBABILITIES, probabilities, strict=True)
+        }
     schema = score_schema(calibrated)
     return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+class FactProbabilities(NamedTuple):
+    """The probabilities of facts, (num_facts,) each, in the order of PROBABILITIES."""
+
+    tail: FloatArray  # by the query for the tail: that of `predict`, given head and relation
+    head: FloatArray  # by the query for the head: that of `predict`, given relation and tail
+    both: FloatArray  # by both queries, which is more accurate
 
 
 def fact_probabilities(
@@ -143,8 +155,8 @@ def fact_probabilities(
     triples: LongArray,
     scores: tuple[NDArray[np.floating], NDArray[np.floating]],
     calibrated: Calibrated,
-) -> FloatArray:
-    """The probability of each fact, (num_facts,), from its scores as a tail and as a head."""
+) -> FactProbabilities:
+    """The probabilities of facts, from the scores of their tails and of their heads."""
     num_relations = snapshot.dataset.train.num_relations
     heads, relations, tails = triples.T
     inverse = np.stack([tails, (relations + num_relations) % (2 * num_relations), heads], axis=1)
@@ -152,4 +164,4 @@ def fact_probabilities(
         calibrated(snapshot, way, each.astype(np.float64), True)
         for way, each in zip((triples, inverse), scores, strict=True)
     )
-    return both_ways(of_tails, of_heads)
+    return FactProbabilities(of_tails, of_heads, both_ways(of_tails, of_heads))

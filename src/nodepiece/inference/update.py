@@ -96,8 +96,8 @@ def updatable(run: Run) -> LinkRun:
     refuse_after_fork()
     if not isinstance(run, LinkRun):
         raise InputError(
-            f"{run.folder} is a run of {run.experiment.task} and cannot be updated; a run of link "
-            "prediction can"
+            f"{run.folder} is a run of {run.experiment.task} and cannot be updated; "
+            f"{run.for_other_facts()}"
         )
     if not (run.folder / METRICS).is_file():
         raise InputError(f"{run.folder} is not finished; finish it before its graph is updated")

@@ -17,7 +17,7 @@ from nodepiece.inference.facts import FactRun, fact_run
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_run import Run
 from nodepiece.inference.queries import ASKED, Refused
-from nodepiece.inference.score_facts import score_schema
+from nodepiece.inference.score_facts import PROBABILITIES, score_schema
 from nodepiece.serving.models import NamedFact
 
 Parts = tuple[str | None, str | None, str | None]
@@ -119,7 +119,8 @@ def score(state: State, facts: Sequence[NamedFact], *, skip_unknown: bool = Fals
 
 
 def score_json(table: pa.Table) -> list[dict[str, Any]]:
-    return [{"probability": None} | row for row in table.drop_columns("fact").to_pylist()]
+    nothing = dict.fromkeys(PROBABILITIES)
+    return [nothing | row for row in table.drop_columns("fact").to_pylist()]
 
 
 def similar_json(table: pa.Table) -> list[dict[str, Any]]:

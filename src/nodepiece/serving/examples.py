@@ -68,6 +68,8 @@ ANSWERS: dict[str, dict[str, Any]] = {  # by the model of the answer
                 "relation": "has language",
                 "tail": "Arabic",
                 "score": 4.2,
+                "tail_probability": 0.9,
+                "head_probability": 0.9,
                 "probability": 0.9,
                 "tail_rank": 1.0,
                 "head_rank": 3.0,

@@ -179,7 +179,7 @@ class NodeRecord(Answer):
 class PredictedAnswer(BaseModel):
     name: str
     score: float
-    probability: float | None
+    probability: float | None = Field(description="By this query alone.")
     known: bool
 
 
@@ -198,7 +198,9 @@ class ScoredFact(BaseModel):
     relation: str
     tail: str
     score: float
-    probability: float | None
+    tail_probability: float | None = Field(description="By the query for the tail, as predicted.")
+    head_probability: float | None = Field(description="By the query for the head, as predicted.")
+    probability: float | None = Field(description="By both queries.")
     tail_rank: float
     head_rank: float
     known: bool

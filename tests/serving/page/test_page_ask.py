@@ -53,6 +53,15 @@ def test_a_whole_fact_gets_its_probability_and_ranks(visit: Visit) -> None:
     page = visit.open("ask?head=Libya&relation=borders&tail=Chad")
     expect(page.locator(".score .big")).to_contain_text("%")
     expect(page.locator(".score")).to_contain_text("The tail ranks")
+    expect(page.locator(".score")).to_contain_text("The probability is by both queries")
+
+
+def test_answers_and_their_explanation_say_which_probability_they_show(visit: Visit) -> None:
+    page = visit.open("ask?head=Libya&relation=borders")
+    expect(page.locator(".answers ~ .hint")).to_contain_text("by this query alone")
+    chance = page.locator(".answer").first.locator(".value").inner_text()
+    page.locator(".answer").first.click()
+    expect(page.locator(".reasons .verdict")).to_contain_text(f"{chance} by the one for the tail")
 
 
 def test_an_answer_leads_to_its_explanation_drawn_as_paths(visit: Visit) -> None:

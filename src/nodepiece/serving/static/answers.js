@@ -78,8 +78,13 @@ export function answerList({ query, answers }, { more, ...options }) {
     {},
     h("h2", { class: "asked" }, queryText(query)),
     answerItems(answers, options),
-    !isCalibrated &&
-      h("p", { class: "hint" }, "Scores, higher is better. `nodepiece calibrate` turns them into probabilities."),
+    h(
+      "p",
+      { class: "hint" },
+      isCalibrated
+        ? "Probabilities by this query alone. The reasons of an answer also have that by both queries, for tail and head."
+        : "Scores, higher is better. `nodepiece calibrate` turns them into probabilities.",
+    ),
     more && answers.length >= 10 && h("button", { type: "button", on: { click: more } }, "More answers"),
   );
 }
@@ -93,7 +98,11 @@ function queryText({ head, relation, tail }) {
 /** The score and the ranks of one whole fact. */
 export function factScore(fact) {
   const { head, relation, tail, score, probability, tail_rank, head_rank, known } = fact;
+  const { tail_probability: ofTail, head_probability: ofHead } = fact;
   const chance = isNumber(probability) ? percent(probability) : null;
+  const parts = chance
+    ? ` The probability is by both queries: ${percent(ofTail)} for the tail, ${percent(ofHead)} for the head.`
+    : "";
   return h(
     "div",
     { class: "score" },
@@ -103,7 +112,7 @@ export function factScore(fact) {
     h(
       "p",
       { class: "hint" },
-      `Score ${score.toFixed(2)}. The tail ranks ${tail_rank} among all nodes, the head ${head_rank}.`,
+      `Score ${score.toFixed(2)}. The tail ranks ${tail_rank} among all nodes, the head ${head_rank}.${parts}`,
     ),
   );
 }

@@ -77,9 +77,14 @@ function sections(reasons) {
   const { head, relation, tail, rank, probability, paths = [], necessary = [], similar = [] } = reasons;
   const shared = reasons.pieces?.shared ?? [];
   const carrying = reasons.pieces?.carrying ?? [];
-  const chance = typeof probability === "number" ? `, probability ${percent(probability)}` : "";
+  const { tail_probability: ofTail, head_probability: ofHead } = reasons;
+  const chance =
+    typeof probability === "number"
+      ? ` Probability ${percent(probability)} by both queries: ${percent(ofTail)} by the one for the tail, ` +
+        `${percent(ofHead)} by the one for the head.`
+      : "";
   const found = [
-    h("p", { class: "verdict" }, `Rank ${rounded(rank)} among all candidates${chance}.`),
+    h("p", { class: "verdict" }, `Rank ${rounded(rank)} among all candidates.${chance}`),
     paths.length > 0 &&
       section("Paths in the graph", pathsHint(reasons.paths_by), drawPaths(head, tail, paths)),
     necessary.length > 0 && section("Facts it depends on", "What happens without each of them:", withoutList(necessary, reasons)),
