@@ -98,7 +98,7 @@ class AnswerIndex:
             self._is_outdated = True
             log.warning(
                 "%s nodes have changed since the index was built, so all nodes are scored again; "
-                "start the server anew to build another index",
+                "restart the server to build another index",
                 f"{num_moved:,}",
             )
         return num_moved <= MAX_MOVED
