@@ -32,7 +32,7 @@ from nodepiece.files import write_json
 from nodepiece.graph.arrays import IntArray
 from nodepiece.settings import load_experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
-from nodepiece.tasks.runner import load_trained
+from nodepiece.tasks.run_weights import load_trained
 from nodepiece.tasks.train import train_experiment
 from nodepiece.training.memory import keep_freed_memory
 

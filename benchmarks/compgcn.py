@@ -25,7 +25,7 @@ from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import use_generator
 from nodepiece.files import write_json
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
-from nodepiece.tasks.runner import describe_device
+from nodepiece.tasks.run_metrics import describe_device
 from nodepiece.training.memory import keep_freed_memory
 
 DIM = 100

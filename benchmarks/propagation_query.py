@@ -40,7 +40,7 @@ from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.message_moments import NUM_MOMENTS
 from nodepiece.files import write_json
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
-from nodepiece.tasks.runner import describe_device
+from nodepiece.tasks.run_metrics import describe_device
 from nodepiece.training.memory import keep_freed_memory
 
 SETTINGS = PropagationSettings(layers=6, dim=32, rank=12)

@@ -14,16 +14,14 @@ from tests.tasks.couples import couples, experiment
 from nodepiece.decoders.walks import WalkSettings
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
-from nodepiece.tasks.budget import (
+from nodepiece.tasks.budget import Budget, is_same_but_for_length, with_validation_for
+from nodepiece.tasks.evaluation_time import (
     VALIDATIONS_TO_CHOOSE,
-    Budget,
     EvaluationTime,
     chosen_number,
-    is_same_but_for_length,
     num_validated_in,
     plan_evaluation,
     validations_to_choose,
-    with_validation_for,
     within_time_left,
 )
 from nodepiece.tasks.link_prediction import LinkPrediction
@@ -113,7 +111,7 @@ def test_as_many_facts_are_ranked_as_there_is_time_for(
     def seconds_of(task: Task[Any], model: torch.nn.Module) -> float:
         return 0.1 + seconds_a_fact * task.experiment.evaluation.validation_facts
 
-    monkeypatch.setattr("nodepiece.tasks.budget.seconds_of", seconds_of)
+    monkeypatch.setattr("nodepiece.tasks.evaluation_time.seconds_of", seconds_of)
     task = LinkPrediction(TIMED, couples())
 
     planned, time = plan_evaluation(task, torch.nn.Linear(1, 1), minutes(10.0))
@@ -125,7 +123,7 @@ def test_as_many_facts_are_ranked_as_there_is_time_for(
 
 
 def test_a_number_of_facts_that_is_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nodepiece.tasks.budget.seconds_of", lambda task, model: 0.1)
+    monkeypatch.setattr("nodepiece.tasks.evaluation_time.seconds_of", lambda task, model: 0.1)
     evaluation = replace(TIMED.evaluation, test_facts=3, validation_facts=2)
     task = LinkPrediction(replace(TIMED, evaluation=evaluation), couples())
     planned, _ = plan_evaluation(task, torch.nn.Linear(1, 1), minutes(1.0))
@@ -135,7 +133,7 @@ def test_a_number_of_facts_that_is_set_is_kept(monkeypatch: pytest.MonkeyPatch) 
 def test_fewer_facts_are_ranked_for_the_result_where_ranking_became_slower(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("nodepiece.tasks.budget.MIN_FACTS", 1)
+    monkeypatch.setattr("nodepiece.tasks.evaluation_time.MIN_FACTS", 1)
     task = LinkPrediction(experiment(), couples())
     assert max(len(couples().valid), len(couples().test)) == 5
     time = EvaluationTime(validation=1.0, evaluation=12.0, ranking=10.0)

@@ -23,7 +23,8 @@ from nodepiece.inference.facts import Query
 from nodepiece.inference.run import load_links
 from nodepiece.settings import Experiment
 from nodepiece.tasks.out_of_sample import OutOfSample
-from nodepiece.tasks.runner import RunOptions, load_trained, run_experiment
+from nodepiece.tasks.run_weights import load_trained
+from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.tokens import make_tokens
 from nodepiece.tokenizer.tokens import tokenize_by
 

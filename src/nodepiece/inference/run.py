@@ -22,7 +22,7 @@ from nodepiece.settings import Experiment, with_overrides
 from nodepiece.tasks.machine import parse_memory
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.run_folder import read_config
-from nodepiece.tasks.runner import load_trained
+from nodepiece.tasks.run_weights import load_trained
 from nodepiece.tasks.train import choose_device, train_experiment
 from nodepiece.tokenizer.changing_graph import NamedFact
 from nodepiece.training.interrupts import stop_on_interrupt

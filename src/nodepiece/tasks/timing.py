@@ -17,7 +17,7 @@ import torch
 from nodepiece.decoders.path_scorers import is_on
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
-from nodepiece.tasks.budget import ranking_time, validations_to_choose
+from nodepiece.tasks.evaluation_time import ranking_time, validations_to_choose
 from nodepiece.tasks.memory_estimate import Sizes, nodes_in_step
 from nodepiece.tasks.peak import PeakMemory, current_of_process
 from nodepiece.tasks.plan import (

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from nodepiece.errors import InputError
-from nodepiece.tasks.budget import seconds_of
+from nodepiece.tasks.evaluation_time import seconds_of
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.search_space import Choices
 from nodepiece.tasks.tokens import tokenize_for

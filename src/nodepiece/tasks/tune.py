@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from nodepiece.errors import InputError, Stopped
 from nodepiece.settings import Experiment
-from nodepiece.tasks.budget import chosen_number, ranking_time, with_facts
+from nodepiece.tasks.evaluation_time import chosen_number, ranking_time, with_facts
 from nodepiece.tasks.fit_memory import memory_of, refuse_too_large
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.machine import machine_of

@@ -1,0 +1,161 @@
+"""How many facts are ranked within a budget of minutes, and how long that takes."""
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, cast
+
+from torch import nn
+
+from nodepiece.settings import Experiment
+from nodepiece.tasks.budget import Budget
+from nodepiece.tasks.path_coefficients import (
+    COEFFICIENTS,
+    ROUNDS,
+    num_chosen,
+    remembered_bytes,
+)
+from nodepiece.tasks.registry import task_record
+from nodepiece.tasks.task import Task
+
+VALIDATION_SHARE = 0.015  # of the time, for one validation at most,
+MAX_VALIDATION_SHARE = 0.04  # or, with fewer validations, so much for FEW_VALIDATED facts
+FEW_VALIDATED = 500  # facts, of which fewer do not tell good weights from better ones
+RANK_DEVIATION = 0.3  # standard deviation of reciprocal ranks, about
+EVALUATION_SHARE = 0.08  # of the time, for the result
+MIN_FACTS = 50  # that are ranked, however little time there is
+VALIDATIONS_TO_CHOOSE = 4  # as long as so many: a coefficient, where paths are scored once
+FEW_FACTS, MORE_FACTS = 16, 256  # that are ranked to see how long it takes
+
+
+@dataclass(frozen=True)
+class EvaluationTime:
+    """Seconds of a validation while training, and of the evaluation after it."""
+
+    validation: float
+    evaluation: float  # all of it
+    ranking: float = 0.0  # of it, ranking as many facts for the result as were chosen for the time
+
+
+def plan_evaluation(
+    task: Task[Any], model: nn.Module, budget: Budget
+) -> tuple[Task[Any], EvaluationTime]:
+    """The task with as many facts to rank as there is time for, and how long that takes.
+
+    A few facts are ranked to find out. Numbers of facts that the settings give are kept.
+    """
+    num_valid, num_test = task.num_evaluated("valid"), task.num_evaluated("test")
+    if not num_valid:
+        return task, EvaluationTime(0.0, seconds_of(task, model) if num_test else 0.0)
+    settings = task.experiment.evaluation
+    if not task_record(task.experiment).reads_setting("evaluation.validation_facts"):
+        seconds = seconds_of(task, model)
+        return task, EvaluationTime(seconds, seconds * (1 + num_test / num_valid))
+    fixed, each = ranking_time(task, model, num_valid)
+    valid_facts = settings.validation_facts or chosen_number(
+        num_validated_in(budget.seconds, fixed, each), num_valid
+    )
+    test_facts = settings.test_facts or chosen_number(
+        (EVALUATION_SHARE * budget.seconds / 2 - fixed) / each, max(num_valid, num_test)
+    )
+    evaluation = replace(settings, validation_facts=valid_facts, test_facts=test_facts)
+    experiment = replace(task.experiment, evaluation=evaluation)
+    ranked = [min(number, test_facts or number) for number in (num_valid, num_test)]
+    num_validated = min(num_valid, valid_facts or num_valid)
+    if num_validated < min(num_valid, FEW_VALIDATED):  # a small sample
+        noise = experiment.training.validation_noise or round(
+            RANK_DEVIATION / (2 * num_validated) ** 0.5, 4
+        )
+        experiment = replace(
+            experiment, training=replace(experiment.training, validation_noise=noise)
+        )
+    num_choices = validations_to_choose(experiment, num_validated, task.graph.num_nodes)
+    validation = fixed + each * num_validated
+    ranking = 2 * fixed + each * sum(ranked)
+    planned = cast(Task[Any], replace(cast(Any, task), experiment=experiment))
+    is_chosen = not settings.test_facts
+    total = ranking + num_choices * validation
+    return planned, EvaluationTime(validation, total, ranking if is_chosen else 0.0)
+
+
+def num_validated_in(seconds: float, fixed: float, each: float) -> float:
+    """How many facts a validation ranks in a run of so many seconds."""
+    number = (VALIDATION_SHARE * seconds - fixed) / each
+    if number >= FEW_VALIDATED:
+        return number
+    return min(FEW_VALIDATED, (MAX_VALIDATION_SHARE * seconds - fixed) / each)
+
+
+def within_time_left(
+    task: Task[Any], time: EvaluationTime, validation_seconds: float, left: float
+) -> Task[Any]:
+    """The task with fewer facts for the result, if ranking has become slower than it was.
+
+    `validation_seconds` are those of the last validation, `left` those until the deadline.
+    """
+    slower = validation_seconds / time.validation if time.validation else 1.0
+    needed = slower * time.ranking
+    if not needed or needed <= left:
+        return task
+    settings = task.experiment.evaluation
+    number = settings.test_facts or max(map(task.num_evaluated, ("valid", "test")))
+    fewer = min(number, max(MIN_FACTS, int(number * left / needed)))
+    experiment = replace(task.experiment, evaluation=replace(settings, test_facts=fewer))
+    return cast(Task[Any], replace(cast(Any, task), experiment=experiment))
+
+
+def validations_to_choose(experiment: Experiment, num_facts: int, num_nodes: int) -> float:
+    """How many validations with so many facts take as long as the choice of coefficients.
+
+    Scores of paths that are not remembered are computed again for every coefficient.
+    """
+    chosen = num_chosen(experiment)
+    if not chosen:
+        return 0.0
+    wanted = chosen * 4 * 2 * num_facts * num_nodes
+    remembered = remembered_bytes(experiment, num_facts, num_nodes) / max(1, wanted)
+    each_again = len(COEFFICIENTS) * (ROUNDS if chosen > 1 else 1)
+    return chosen * (VALIDATIONS_TO_CHOOSE * remembered + each_again * (1 - remembered))
+
+
+def ranking_time(task: Task[Any], model: nn.Module, num_valid: int) -> tuple[float, float]:
+    """Seconds of any validation, and those of each fact."""
+    few, more = min(FEW_FACTS, num_valid), min(MORE_FACTS, num_valid)
+    seconds_of(with_facts(task, few), model)  # warms up
+    first, second = (seconds_of(with_facts(task, number), model) for number in (few, more))
+    if more == few:
+        return 0.0, max(1e-9, first / few)
+    each = max(1e-9, (second - first) / (more - few))
+    return max(0.0, first - few * each), each
+
+
+def with_facts(task: Task[Any], number: int) -> Task[Any]:
+    """The task with a validation of so many facts."""
+    evaluation = replace(task.experiment.evaluation, validation_facts=number)
+    experiment = replace(task.experiment, evaluation=evaluation)
+    return cast(Task[Any], replace(cast(Any, task), experiment=experiment))
+
+
+def seconds_of(task: Task[Any], model: nn.Module) -> float:
+    start = perf_counter()
+    task.validate(model)
+    return perf_counter() - start
+
+
+def chosen_number(affordable: float, there: int) -> int:
+    """How many facts to rank; 0: all."""
+    number = max(MIN_FACTS, int(affordable))
+    return 0 if number >= there else number
+
+
+def describe_budget(task: Task[Any], budget: Budget) -> str:
+    """What is ranked within a budget, in one sentence."""
+    evaluation = task.experiment.evaluation
+    num_valid, num_test = task.num_evaluated("valid"), task.num_evaluated("test")
+    if not num_valid:
+        return f"{budget.minutes:g} minutes, without validation"
+    valid = min(num_valid, evaluation.validation_facts or num_valid)
+    test = min(num_test, evaluation.test_facts or num_test)
+    return (
+        f"{budget.minutes:g} minutes; validation with {valid:,} of {num_valid:,}, "
+        f"the result with {test:,} of {num_test:,}"
+    )
