@@ -67,6 +67,20 @@ def test_baselines_are_ranked_beside_the_model(nodepiece: Nodepiece, trained: Pa
     assert "half-links" in nodepiece("evaluate", trained, "--baselines").out
 
 
+def test_a_shallow_model_is_trained_beside_it_on_request(
+    nodepiece: Nodepiece, trained: Path
+) -> None:
+    metrics = json.loads((trained / "metrics.json").read_text())
+    ran = nodepiece("evaluate", trained, "--json", "--shallow", "--device", "cpu")
+    assert ran.status == 0, ran.err
+    found = json.loads(ran.out)["shallow"]
+    assert found["steps"] == metrics["steps"]
+    assert found["parameters"] <= metrics["parameters"]
+    assert found["count"] == metrics["count"]
+    printed = nodepiece("evaluate", trained, "--shallow", "--device", "cpu").out
+    assert f"a vector of {found['dim']} numbers for every node: MRR" in printed
+
+
 def test_an_unknown_split_is_refused(nodepiece: Nodepiece, trained: Path) -> None:
     ran = nodepiece("evaluate", trained, "--split", "tset")
 

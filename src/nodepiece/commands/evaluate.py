@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from nodepiece.commands.console import JsonOption, log, out, stage
+from nodepiece.commands.console import JsonOption, count, log, out, stage
 from nodepiece.commands.tables import score_table, scores_in_words
 from nodepiece.commands.train import DeviceOption
+from nodepiece.errors import InputError
 
 if TYPE_CHECKING:
+    import torch
+
     from nodepiece.evaluation.report import Report
     from nodepiece.inference.run import Run
+    from nodepiece.tasks.shallow import ShallowResult
 
 RunArgument = Annotated[
     Path,
@@ -40,6 +44,14 @@ def evaluate(
             help="Also three baselines, and the model with and without their shortcuts.",
         ),
     ] = False,
+    shallow: Annotated[
+        bool,
+        typer.Option(
+            "--shallow",
+            help="Also train and evaluate a vector for every node, with as many parameters and "
+            "steps as the run: takes about as long as its training.",
+        ),
+    ] = False,
     overrides: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,18 +73,23 @@ def evaluate(
     beside the model. --baselines also ranks personalized PageRank and half-links, whose answers
     follow from one other fact of the same two nodes or from a relation's frequent tails, and gives
     the scores of the model on the queries that half-links answer right, and on the others.
+    --shallow trains a vector for every node with the decoder, loss and number of steps of the run;
+    the vectors are as long as its number of parameters allows.
     """
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
 
-    opened = load(run, device=choose_device(device), overrides=overrides or ())
+    chosen = choose_device(device)
+    opened = load(run, device=chosen, overrides=overrides or ())
     with stage(f"evaluating {run} on its {split} split"):
         report, popularity = opened.evaluate(split), opened.popularity(split)
         compared = opened.compare_baselines(split) if baselines else {}
+    beside = evaluate_shallow(opened, split, chosen) if shallow else None
     if as_json:
         content = to_json(opened, report, split, with_details=per_relation)
         content |= {"popularity": popularity.scores} if popularity else {}
         content |= {"baselines": compared} if compared else {}
+        content |= {"shallow": beside.to_json()} if beside else {}
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     out.print(report_table(report, with_details=per_relation))
@@ -80,6 +97,29 @@ def evaluate(
         out.print(score_table(list(compared.items()), heading="baselines and shortcuts"))
     elif popularity:
         log(f"popularity, without training: {scores_in_words(popularity.scores)}")
+    if beside:
+        log(
+            f"a vector of {count(beside.dim, 'number')} for every node: "
+            f"{scores_in_words(beside.report.scores)} ({beside.parameters:,} parameters, "
+            f"{count(beside.steps, 'step')})"
+        )
+
+
+def evaluate_shallow(run: "Run", split: str, device: "torch.device") -> "ShallowResult":
+    """Train the shallow baseline of a run, with a bar, and evaluate it on the same facts."""
+    from nodepiece.commands.epochs import EpochProgress
+    from nodepiece.tasks.link_prediction import LinkPrediction
+    from nodepiece.tasks.shallow import train_shallow
+
+    if not isinstance(run.task, LinkPrediction):
+        raise InputError(
+            f"--shallow is for link prediction on one graph, and {run.folder} is a run of "
+            f"{run.experiment.task}; leave it out"
+        )
+    with EpochProgress(run.experiment.training.epochs) as progress:
+        return train_shallow(
+            run.task, run.folder, split, device, callbacks=(progress,), log=progress.log
+        )
 
 
 def to_json(run: "Run", report: "Report", split: str, *, with_details: bool) -> dict[str, Any]:

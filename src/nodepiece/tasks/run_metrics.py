@@ -21,6 +21,7 @@ def describe_result(
 ) -> dict[str, object]:
     """The first entries of metrics.json: task, dataset and scores."""
     experiment, popularity = task.experiment, task.popularity("test")
+    popularity_valid = task.popularity("valid") if valid else None
     return {
         "experiment": experiment.name,
         "task": experiment.task,
@@ -29,6 +30,7 @@ def describe_result(
         **(test.to_json() if test else {}),
         "valid": valid.scores if valid else None,
         "popularity": popularity.scores if popularity else None,  # on the test facts
+        "popularity_valid": popularity_valid.scores if popularity_valid else None,
         **task.remarks(),
     }
 
