@@ -271,3 +271,9 @@ def test_a_fourth_column_in_every_line_asks_which_three_are_meant(tmp_path: Path
     with pytest.raises(InputError, match=r"every line has 4 columns .* --columns 0,1,2$"):
         read_graph(tmp_path / "graph.tsv")
     assert read_graph(tmp_path / "graph.tsv", columns="0,1,2").num_triples == 2
+
+
+def test_two_columns_in_every_line_ask_for_a_relation(tmp_path: Path) -> None:
+    (tmp_path / "edges.tsv").write_text("a\tb\nb\tc\n")
+    with pytest.raises(InputError, match=r"every line has 2 columns .* add a column with its name"):
+        read_graph(tmp_path / "edges.tsv")

@@ -83,18 +83,10 @@ def find_layout(
     is_header = has_header(cells, readable(rows), options, f"{file.label} line {number:,}")
     if not is_header and options.chosen is None:
         layout = TextLayout(delimiter, 3, (0, 1, 2), 0, is_quoted=quoted, has_blanks=blanks)
-        if (
-            len(cells) > 3
-            and len(lines) > 1
-            and all(
-                len(row) == len(cells) for _, row in split_rows(lines, delimiter, is_quoted=quoted)
-            )
-        ):
-            raise InputError(
-                f"{file.label}: every line has {len(cells)} columns separated by {layout.words}, "
-                f"as in {shown(delimiter.join(cells))}; say which are head, relation and tail, "
-                "such as --columns 0,1,2"
-            )
+        if len(lines) > 1 and len(cells) not in (1, 3):
+            all_rows = split_rows(lines, delimiter, is_quoted=quoted)
+            if all(len(row) == len(cells) for _, row in all_rows):
+                raise InputError(other_columns(file.label, cells, layout))
         if len(cells) != 3:
             complaint = wrong_number_of_columns(cells, layout)
             raise InputError(f"{file.label} line {number:,}: {complaint}")
@@ -111,6 +103,17 @@ def find_layout(
     header_line = number if is_header else 0
     layout = TextLayout(delimiter, len(cells), at, header_line, quoted, has_blanks=blanks)
     return layout, names
+
+
+def other_columns(label: str, cells: list[str], layout: TextLayout) -> str:
+    """What is wrong with a file of which every line has more columns than three, or two."""
+    hint = "say which are head, relation and tail, such as --columns 0,1,2"
+    if len(cells) == 2:
+        hint = "a fact has a relation between head and tail; add a column with its name"
+    return (
+        f"{label}: every line has {len(cells)} columns separated by {layout.words}, as in "
+        f"{shown(layout.delimiter.join(cells))}; {hint}"
+    )
 
 
 def follows_a_blank(lines: list[str], delimiter: str, label: str, *, is_quoted: bool) -> bool:
