@@ -140,10 +140,14 @@ def main() -> None:
         if left < 2 * options.recipe_seconds:
             print(f"{recipe}: no time left", flush=True)
             continue
+        print(f"{recipe} ({left / 60:.0f} minutes left) ...", flush=True)
         try:
             content["recipes"][recipe] = compare(recipe, options.recipe_seconds)
         except subprocess.TimeoutExpired:
             print(f"{recipe}: more than {options.recipe_seconds:g} s", flush=True)
+            continue
+        except RuntimeError as error:  # data that is not here, for example; others are measured
+            print(f"{recipe}: {error}", flush=True)
             continue
         print(recipe, json.dumps(content["recipes"][recipe]["ratios"]), flush=True)
         content["within 30 %"] = within(content["recipes"], 0.3)

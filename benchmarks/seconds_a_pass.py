@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from benchmarks.planted_graphs import SIZES, GraphSizes, planted_split
 
+from nodepiece.commands.epochs import EpochProgress
 from nodepiece.data.dataset import Dataset
 from nodepiece.files import write_json
 from nodepiece.settings import load_experiment
@@ -56,7 +57,7 @@ def measure(
 ) -> dict[str, Any]:
     """Train for some minutes; the time of a pass, and how good the model is."""
     times, started = StepTimes(), perf_counter()
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, EpochProgress(1, minutes=minutes) as progress:
         folder = Path(scratch) / "run"
         metrics = train_experiment(
             None,
@@ -66,8 +67,8 @@ def measure(
             device=device,
             minutes=minutes,
             memory=memory,
-            callbacks=(times,),
-            log=print,
+            callbacks=(times, progress),
+            log=progress.log,
             started=started,
         )
         seconds = perf_counter() - started
@@ -90,6 +91,7 @@ def measure(
         "peak_memory": metrics["peak_memory"],
         "valid_mrr": metrics["valid"]["mrr"],
         "test_mrr": metrics["mrr"],
+        "popularity_valid_mrr": metrics["popularity_valid"]["mrr"],
         "popularity_mrr": metrics["popularity"]["mrr"],
         "device": metrics["device"],
     }

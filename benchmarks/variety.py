@@ -154,6 +154,7 @@ def main() -> None:
         "kinds": {},
     }
     for kind in options.kind or KINDS:
+        print(f"{kind}, {options.minutes:g} minutes at most ...", flush=True)
         found = measure(kind, options.minutes)
         content["kinds"][kind] = found
         shown = {key: found[key] for key in ("mrr", "popularity_mrr", "steps", "seconds")}

@@ -78,6 +78,20 @@ def test_what_would_be_chosen_for_a_graph_in_some_minutes() -> None:
     assert long["settings"]["encoder.kind"] == "gated-sum"
 
 
+def test_a_memory_alone_is_planned_for_ten_minutes_an_hour_and_a_day() -> None:
+    folder = files("nodepiece") / "data" / "countries"
+    words = ["plan", str(folder), "--device-memory", "24GB", "--json", "--device", "cpu"]
+    planned = json.loads(RUNNER.invoke(app, words).stdout)
+    assert [each["minutes"] for each in planned] == [10, 60, 1440]
+
+
+def test_a_plan_with_default_settings_says_how_to_see_the_choice() -> None:
+    folder = str(files("nodepiece") / "data" / "countries")
+    result = RUNNER.invoke(app, ["plan", folder, "--no-trial"])
+    assert f"says what `nodepiece train {folder}` would choose" in result.output
+    assert "would choose" not in RUNNER.invoke(app, ["plan", "countries", "--no-trial"]).output
+
+
 def test_minutes_are_for_graphs_and_not_for_experiments() -> None:
     result = RUNNER.invoke(app, ["plan", "countries", "--minutes", "10"])
     assert "countries is an experiment; leave them out" in str(result.exception)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nodepiece.commands.epochs import EpochProgress
+from nodepiece.tasks.link_prediction import LinkPrediction
 
 if TYPE_CHECKING:
     from tests.commands.conftest import Nodepiece
@@ -57,6 +58,10 @@ def test_it_writes_a_run_folder_and_tells_the_result(nodepiece: Nodepiece) -> No
     assert {path.name for path in Path("run").iterdir()} == RUN_FILES
     found = json.loads(Path("run/metrics.json").read_text())
     assert f"countries: test MRR {found['mrr']:.4f}, Hits@1 {found['hits@1']:.4f}" in ran.out
+    valid, popularity = found["valid"]["mrr"], found["popularity_valid"]["mrr"]
+    assert f"countries: valid MRR {valid:.4f}, Hits@1" in ran.out
+    assert f"(popularity: MRR {popularity:.4f}, Hits@1" in ran.out.split("valid MRR")[1]
+    assert found["popularity_valid"]["count"] == found["valid"]["count"] == 330
     assert "nodepiece predict run --head X --relation R" in ran.out
     assert "831 nodes, 3,222 facts for train, 165 for valid, 165 for test" in ran.err
     assert "epoch 1/1: loss" in ran.err
@@ -302,6 +307,36 @@ def test_the_second_ctrl_c_stops_at_once(
     assert ran.status == 130
     assert ran.err.splitlines()[-1].startswith("stopped before the end")
     assert not Path("run/checkpoint.safetensors").exists()
+
+
+@pytest.mark.parametrize("moment", ["after_training", "evaluate"])
+def test_ctrl_c_after_the_last_epoch_leaves_a_run_to_use_and_to_resume(
+    moment: str, nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        interrupt = lambda *arguments, **options: signal.raise_signal(signal.SIGINT)  # noqa: E731
+        patched.setattr(LinkPrediction, moment, interrupt)
+        ran = nodepiece("train", "countries", "-o", "run", *ONE_EPOCH)
+    assert ran.status == 130
+    last = ran.err.splitlines()[-1]
+    assert last.startswith("stopped, with a checkpoint; continue with: nodepiece train countries")
+    assert nodepiece("predict", "run", "--head", "Kenya", "--relation", "borders").status == 0
+    assert nodepiece("train", "countries", "--resume", "-o", "run", *ONE_EPOCH).status == 0
+    assert nodepiece("train", "countries", "-o", "whole", *ONE_EPOCH).status == 0
+    assert metrics_of(Path("run")) == metrics_of(Path("whole"))
+
+
+def test_ctrl_c_before_the_first_step_leaves_nothing_to_resume(
+    nodepiece: Nodepiece, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where another run is to be replaced."""
+    interrupt = lambda *arguments, **options: signal.raise_signal(signal.SIGINT)  # noqa: E731
+    monkeypatch.setattr("nodepiece.tasks.run_start.make_tokens", interrupt)
+    for words in (["-o", "new"], ["-o", run, "--overwrite"]):
+        ran = nodepiece("train", "countries", *words, *ONE_EPOCH)
+        assert ran.status == 130
+        assert ran.err.splitlines()[-1].startswith("stopped before the end")
+    assert nodepiece("predict", run, "--head", "Kenya", "--relation", "borders").status == 0
 
 
 def test_resuming_with_other_settings_is_refused(nodepiece: Nodepiece, run: Path) -> None:

@@ -12,18 +12,22 @@ import torch
 from tests.tasks.couples import couples
 
 from nodepiece.errors import InputError
-from nodepiece.settings import Experiment
+from nodepiece.settings import Experiment, overridden, settings_by_name
 from nodepiece.tasks.automatic import Choice, choose, with_all_nodes
 from nodepiece.tasks.automatic_plan import plan_choices
 from nodepiece.tasks.fit_memory import memory_of, refuse_too_large
 from nodepiece.tasks.graph_shape import GraphShape, shape_of, sizes_of_shape
+from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.machine import Machine, free_memory, parse_memory
 from nodepiece.tasks.open_automatic import is_automatic
 from nodepiece.tasks.plan import input_from_sizes
+from nodepiece.tasks.registry import check_task
 from nodepiece.tasks.run_folder import read_config
+from nodepiece.tasks.tokens import tokenize_for
 from nodepiece.tasks.train import train_experiment
 
 CPU = torch.device("cpu")
+GENERATOR = torch.Generator()
 MACHINE = Machine(CPU, memory=8 * 10**9, is_fast_in_bfloat16=True)
 MEDIUM = GraphShape(40_000, 200_000, 480, 150_000, 0.1)
 SIZES = sizes_of_shape(MEDIUM)
@@ -128,10 +132,42 @@ def test_a_file_is_enough_and_config_toml_gives_the_same_digits_again(tmp_path: 
 def test_settings_that_are_given_rule_over_the_choice(tmp_path: Path) -> None:
     graph = write_graph(tmp_path / "ring.tsv", ring(150))
     overrides = ["encoder.dim=8", "training.epochs=1", "walks.steps=0", "graph.layers=0"]
-    overrides += ["training.hide_targets=false", "one_vs_all.path_queries=0"]
     train_file(graph, tmp_path / "run", minutes=None, overrides=overrides)
     stored = read_config(tmp_path / "run")
     assert (stored.encoder.dim, stored.training.epochs, stored.walks.steps) == (8, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["walks.steps=0"],
+        ["walks.steps=0", "graph.layers=0"],
+        ["training.loss=sampled-softmax"],
+        ["training.loss=sampled-softmax", "walks.steps=2"],
+        ["training.loss=self-adversarial", "sampled.num_negatives=4"],
+        ["training.loss=filtered-cross-entropy"],
+        ["encoder.kind=lookup", "walks.steps=0", "graph.layers=0"],
+        ["encoder.kind=mlp"],
+        ["decoder.kind=transe"],
+        ["propagation.layers=1", "propagation.dim=4", "walks.steps=0"],
+        ["training.validate_every=0", "walks.choose_coefficient=false"],
+    ],
+    ids=" ".join,
+)
+def test_any_setting_may_be_given_beside_the_choice(overrides: list[str]) -> None:
+    chosen = choose_for(shape_of(couples().train), overrides=overrides).experiment
+    task = LinkPrediction(chosen, couples())
+    check_task(task)
+    task.make_trainer(task.build_model(tokenize_for(chosen, task.graph)), generator=GENERATOR)
+    stored = settings_by_name(chosen)
+    assert {name: stored[name] for name in overridden(overrides)} == overridden(overrides)
+
+
+def test_settings_that_are_given_are_not_dropped_but_refused(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "ring.tsv", ring(150))
+    overrides = ["walks.steps=0", "graph.layers=0", "training.hide_targets=true"]
+    with pytest.raises(InputError, match="hide_targets hides facts from graph layers and paths"):
+        train_file(graph, tmp_path / "run", overrides=overrides)
 
 
 def test_resuming_goes_on_with_what_was_chosen_before(tmp_path: Path) -> None:
@@ -186,6 +222,24 @@ def test_graphs_with_little_to_learn_still_give_a_model(
 ) -> None:
     graph = write_graph(tmp_path / "graph.tsv", facts)
     metrics = train_file(graph, tmp_path / "run")
+    assert metrics["steps"] > 0
+
+
+def test_one_node_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "one.tsv", [("a", "r", "a"), ("a", "s", "a")])
+    with pytest.raises(InputError, match="one has 1 node, so there is nothing to predict"):
+        train_file(graph, tmp_path / "run")
+    with pytest.raises(InputError, match="has 1 node"):
+        overrides = [f"dataset={graph}", "tokenizer.num_anchors=1", "tokenizer.anchors_per_node=1"]
+        train_experiment("countries", tmp_path / "run", overrides=overrides)
+    with pytest.raises(InputError, match="has 1 node"):
+        plan_choices(str(graph), MACHINE, [1])
+
+
+def test_a_star_of_many_leaves_is_learned(tmp_path: Path) -> None:
+    facts = [("hub", "has", f"leaf{number}") for number in range(20_000)]
+    metrics = train_file(write_graph(tmp_path / "star.tsv", facts), tmp_path / "run", minutes=0.05)
+    assert metrics["vocabulary"]["nodes"] == 20_001
     assert metrics["steps"] > 0
 
 

@@ -21,9 +21,11 @@ from nodepiece.tasks.evaluation_time import (
     chosen_number,
     num_validated_in,
     plan_evaluation,
+    ranking_time,
     validations_to_choose,
     within_time_left,
 )
+from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.path_coefficients import COEFFICIENTS
 from nodepiece.tasks.run_folder import read_config
@@ -146,6 +148,44 @@ def test_fewer_facts_are_ranked_for_the_result_where_ranking_became_slower(
     assert ranked(2.0, left=12) == 3  # of 5
     assert ranked(1.0, left=-5) == 1
     assert ranked(2.0, left=1, time=replace(time, ranking=0.0)) == 0  # the number was given
+
+
+def test_no_more_facts_are_ranked_to_find_the_time_than_there_is_time_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranked: list[int] = []
+
+    def seconds_of(task: Task[Any], model: torch.nn.Module) -> float:
+        ranked.append(task.experiment.evaluation.validation_facts)
+        return 0.5 + 1.0 * ranked[-1]
+
+    monkeypatch.setattr("nodepiece.tasks.evaluation_time.seconds_of", seconds_of)
+    task, model = LinkPrediction(TIMED, couples()), torch.nn.Linear(1, 1)
+    assert ranking_time(task, model, 10_000, limit=10.0) == pytest.approx((0.0, 16.5 / 16))
+    assert ranked == [16]
+    assert ranking_time(task, model, 10_000, limit=40.0) == pytest.approx((0.5, 1.0))
+    assert ranked[1:] == [16, 16, 38]
+    assert ranking_time(task, model, 10_000) == pytest.approx((0.5, 1.0))
+    assert ranked[4:] == [16, 16, 256]
+
+
+def test_known_answers_are_found_once_for_all_evaluators_of_a_dataset() -> None:
+    dataset = couples()
+    one, other = LinkEvaluator(TIMED, dataset), LinkEvaluator(experiment(), dataset)
+    assert one.known is other.known
+    assert LinkEvaluator(TIMED, couples()).known is not one.known
+    relations = LinkEvaluator(experiment("relation-prediction"), dataset)
+    assert relations.known is not one.known
+
+
+def test_a_time_that_is_over_before_training_is_named(tmp_path: Path) -> None:
+    lines: list[str] = []
+    late = Budget(0.5, perf_counter() - 29)
+    run(TIMED, tmp_path / "run", budget=late, log=lines.append)
+    assert any("were over before training began" in line for line in lines)
+    lines.clear()
+    run(TIMED, tmp_path / "other", budget=minutes(0.05), log=lines.append)
+    assert not any("before training began" in line for line in lines)
 
 
 def test_few_facts_are_validated_for_longer_and_many_are_not() -> None:

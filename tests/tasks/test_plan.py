@@ -14,10 +14,13 @@ from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.parameters import num_parameters
 from nodepiece.settings import Experiment, load_experiment
+from nodepiece.tasks.graph_shape import shape_of
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.machine import Machine
 from nodepiece.tasks.memory_estimate import Sizes
 from nodepiece.tasks.node_classification import NodeClassification
+from nodepiece.tasks.open_automatic import step_timer
 from nodepiece.tasks.plan import (
     LIKELY_DISTANCE,
     PlanInput,
@@ -30,7 +33,13 @@ from nodepiece.tasks.plan import (
 )
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
-from nodepiece.tasks.timing import count_steps, estimate_duration, seconds_a_step, seconds_to_rank
+from nodepiece.tasks.timing import (
+    count_steps,
+    estimate_duration,
+    seconds_a_step,
+    seconds_to_rank,
+    time_steps,
+)
 from nodepiece.training.batches import QueryBatches
 from nodepiece.training.settings import SampledSettings
 
@@ -191,7 +200,7 @@ def test_a_step_that_grows_with_the_nodes_is_prolonged_to_all_of_them(
     monkeypatch.setattr("nodepiece.tasks.timing.TIMING_NODES", 100)
     monkeypatch.setattr(
         "nodepiece.tasks.timing.time_steps",
-        lambda inputs, device, num_timed: (float(inputs.task.graph.num_nodes), 1),
+        lambda inputs, device, **limits: (float(inputs.task.graph.num_nodes), 1),
     )
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3)
     training = replace(EXPERIMENT.training, loss=loss, batch_size=8)
@@ -230,3 +239,31 @@ def test_weights_of_facts_are_counted() -> None:
 def test_steps_are_those_of_the_stages_where_there_are_some() -> None:
     sizes = Sizes(num_nodes=1_000, num_facts=5_000, num_relations=3)
     assert count_steps(experiment(stages=(60, 100)), sizes) == 100
+
+
+def test_no_step_begins_after_the_time_to_measure() -> None:
+    inputs = input_from_task(links(experiment(epochs=1, batch_size=8)))
+    begun: list[int] = []
+
+    class Counted(LinkPrediction):
+        def before_epoch(self, *arguments: Any, **options: Any) -> None:
+            begun.append(len(begun))
+
+    task = Counted(inputs.experiment, couples())
+    seconds, steps = time_steps(replace(inputs, task=task), CPU, num_timed=1000, limit=0.0)
+    assert seconds > 0 and steps > 1
+    assert begun == [0]  # one step of the first epoch
+
+
+def test_steps_of_equal_settings_are_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+
+    def timed(*arguments: Any, limit: float, **options: Any) -> float:
+        limits.append(limit)
+        return 0.1
+
+    monkeypatch.setattr("nodepiece.tasks.open_automatic.seconds_a_step", timed)
+    machine = Machine(CPU, memory=10**10, is_fast_in_bfloat16=False)
+    timer = step_timer(shape_of(couples().train), machine, minutes=2.0)
+    assert timer(EXPERIMENT) == timer(EXPERIMENT) == timer(WITH_LAYERS) == 0.1
+    assert limits == [6.0, 6.0]

@@ -21,6 +21,8 @@ from nodepiece.commands.graphs import (
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
 
+PLANNED_MINUTES = "10,60,1440"  # ten minutes, an hour, a day
+
 if TYPE_CHECKING:
     import torch
 
@@ -58,8 +60,8 @@ def plan(
             "--device-memory",
             metavar="SIZE",
             show_default=False,
-            help="With --minutes: choose for so much memory, such as 24GB; else most of what is "
-            "free.",
+            help="What would be chosen for GRAPH with so much memory, such as 24GB, in --minutes, "
+            "or in 10, 60 and 1440; else most of what is free.",
         ),
     ] = None,
     no_timing: Annotated[
@@ -83,6 +85,7 @@ def plan(
     """
     import numpy as np
 
+    from nodepiece.tasks.open_automatic import is_automatic
     from nodepiece.tasks.plan import plan as plan_for
     from nodepiece.tasks.plan import with_lookup
     from nodepiece.tasks.timing import estimate_duration
@@ -109,6 +112,12 @@ def plan(
     else:
         out.print(sizes_line(inputs))
         out.print(plan_table(plans, durations))
+        if is_automatic(source):
+            err.print(
+                f"with default settings; --minutes {PLANNED_MINUTES} says what `nodepiece train "
+                f"{source}` would choose",
+                soft_wrap=True,
+            )
 
 
 def print_choices(
@@ -122,7 +131,6 @@ def print_choices(
     as_json: bool,
 ) -> None:
     """Print what would be chosen for a graph, for each number of minutes."""
-    from nodepiece.tasks.automatic import DEFAULT_MINUTES
     from nodepiece.tasks.automatic_plan import plan_choices
     from nodepiece.tasks.machine import machine_of, parse_memory
     from nodepiece.tasks.open_automatic import is_automatic
@@ -132,9 +140,7 @@ def print_choices(
             f"--minutes and --device-memory choose settings for a graph, and {source} is an "
             "experiment; leave them out, or name a file or folder of facts"
         )
-    numbers = (
-        [DEFAULT_MINUTES] if minutes is None else list(map(number_of_minutes, minutes.split(",")))
-    )
+    numbers = list(map(number_of_minutes, (minutes or PLANNED_MINUTES).split(",")))
     memory = None if device_memory is None else parse_memory(device_memory)
     machine = machine_of(device, memory)
     with stage(f"a few steps on {source}"):

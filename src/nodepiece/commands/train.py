@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodepiece.commands.console import err, interrupts, log
+from nodepiece.commands.console import count, err, interrupts, log
 from nodepiece.commands.epochs import EpochProgress
 from nodepiece.commands.experiments import AllOption, print_groups
 from nodepiece.commands.graphs import (
@@ -24,6 +24,7 @@ from nodepiece.commands.tables import scores_in_words
 from nodepiece.errors import InputError, Stopped
 
 if TYPE_CHECKING:
+    from nodepiece.evaluation.report import Scores
     from nodepiece.training.loop import Callback
 
 DeviceOption = Annotated[
@@ -121,6 +122,7 @@ def train(
     from nodepiece.tasks.machine import parse_memory
     from nodepiece.tasks.open_automatic import automatic_name, is_automatic
     from nodepiece.tasks.run_folder import CONFIG
+    from nodepiece.tasks.run_place import has_more_to_do, holds_work
     from nodepiece.tasks.train import command_line, train_experiment
     from nodepiece.training.distribution import torchrun_rank
     from nodepiece.training.interrupts import stop_on_interrupt
@@ -151,6 +153,8 @@ def train(
     if is_first:  # it creates the folder; the others would take it for an earlier run
         check_output(folder, marker=CONFIG, kind="run")
     keep_freed_memory()
+    metrics: dict[str, Any] | None = None
+    is_interrupted, held = False, holds_work(folder)
     with EpochProgress(epochs, minutes=minutes) as progress:
         callbacks: tuple[Callback, ...] = (progress,)
         if tensorboard is not None:
@@ -162,25 +166,31 @@ def train(
             lambda: err.print("stopping and saving; press Ctrl-C again to stop at once"),
             lambda: interrupts.append(signal.SIGINT),
         ) as should_stop:
-            metrics = train_experiment(
-                experiment,
-                folder,
-                data=data,
-                overrides=overrides,
-                device=device,
-                resume=resume,
-                overwrite=overwrite,
-                callbacks=callbacks,
-                log=progress.log,
-                should_stop=should_stop,
-                minutes=minutes,
-                memory=memory_bytes,
-                started=start,
-                vocabulary=vocabulary,
-            )
+            try:
+                metrics = train_experiment(
+                    experiment,
+                    folder,
+                    data=data,
+                    overrides=overrides,
+                    device=device,
+                    resume=resume,
+                    overwrite=overwrite,
+                    callbacks=callbacks,
+                    log=progress.log,
+                    should_stop=should_stop,
+                    minutes=minutes,
+                    memory=memory_bytes,
+                    started=start,
+                    vocabulary=vocabulary,
+                )
+            except KeyboardInterrupt:
+                if not (is_first and has_more_to_do(folder, resume=resume, held=held)):
+                    raise
+                is_interrupted = True
     if not is_first:
         return
     if metrics is None:
+        what = "stopped, with a checkpoint" if is_interrupted else "stopped and saved"
         left = None if minutes is None else max(0.1, minutes - (perf_counter() - start) / 60)
         again = command_line(
             experiment,
@@ -193,7 +203,7 @@ def train(
             memory=memory,
             vocabulary=vocabulary,
         )
-        raise Stopped(f"stopped and saved; continue with: {again}")
+        raise Stopped(f"{what}; continue with: {again}")
     for sentence in summary(metrics, folder):
         log(sentence)
 
@@ -205,15 +215,21 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
     query = task.example_query
     if task.new_facts and metrics["vocabulary"]["anchors"]:
         query += f" {task.new_facts}"  # which a vector for every node cannot answer
-    scores = "no test facts, so it was not evaluated"
+    scores = ["no test facts, so it was not evaluated"]
     if metrics["split"] is not None:
-        scores = f"test {scores_in_words(metrics)}"
-        if metrics["popularity"]:
-            scores += f" (popularity: {scores_in_words(metrics['popularity'])})"
+        scores = [f"test {beside_popularity(metrics, metrics['popularity'])}"]
+    if metrics["valid"]:
+        scores.append(f"valid {beside_popularity(metrics['valid'], metrics['popularity_valid'])}")
     return [
-        f"{metrics['experiment']}: {scores}",
-        f"{metrics['parameters']:,} parameters; {metrics['steps']:,} steps in "
+        *(f"{metrics['experiment']}: {line}" for line in scores),
+        f"{metrics['parameters']:,} parameters; {count(metrics['steps'], 'step')} in "
         f"{seconds['train']:.1f} s of training, "
         f"{seconds['evaluate']:.1f} s of evaluation on {metrics['device']}",
         f"wrote {folder}; query it with: nodepiece predict {folder} {query}",
     ]
+
+
+def beside_popularity(scores: "Scores", popularity: "Scores | None") -> str:
+    """Scores in words, with those of popularity on the same facts where there are some."""
+    found = scores_in_words(scores)
+    return f"{found} (popularity: {scores_in_words(popularity)})" if popularity else found

@@ -19,6 +19,7 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.settings import Experiment, overridden, with_overrides
 from nodepiece.tasks.budget import without_validation
+from nodepiece.tasks.consistent import consistent
 from nodepiece.tasks.fit_memory import fitted, gigabytes, least_memory
 from nodepiece.tasks.graph_shape import GraphShape, sizes_of_shape
 from nodepiece.tasks.machine import Machine
@@ -78,7 +79,9 @@ def choose(
     """Settings for a graph, with `overrides`, which are timed and fitted to the memory too."""
 
     def given(experiment: Experiment) -> Experiment:
-        return with_overrides(experiment, overrides) if overrides else experiment
+        if not overrides:
+            return experiment
+        return consistent(with_overrides(experiment, overrides), overridden(overrides))
 
     base = Experiment(
         name=name,

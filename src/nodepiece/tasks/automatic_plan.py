@@ -5,16 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodepiece.data.open import open_dataset
-from nodepiece.settings import (
-    Experiment,
-    changed_settings,
-    to_toml,
-    with_overrides,
-)
+from nodepiece.settings import Experiment, changed_settings, with_overrides
 from nodepiece.tasks.automatic import TRAINING_SHARE, Choice, choose
 from nodepiece.tasks.budget import Budget
 from nodepiece.tasks.fit_memory import gigabytes, memory_of
 from nodepiece.tasks.graph_shape import shape_of, sizes_of_shape
+from nodepiece.tasks.link_prediction import check_nodes
 from nodepiece.tasks.machine import Machine
 from nodepiece.tasks.memory_estimate import Memory
 from nodepiece.tasks.open_automatic import automatic_name, step_timer
@@ -69,15 +65,10 @@ def plan_choices(
     for number in minutes:
         Budget(number, 0.0)  # refuses what is no time
     first = with_overrides(Experiment(name=name, dataset=source), overrides)
-    shape = shape_of(open_dataset(source, data=data, options=first.reading).train)
-    sizes, timer = sizes_of_shape(shape), step_timer(shape, machine)
-    timed: dict[str, float] = {}
-
-    def time_step(experiment: Experiment) -> float:
-        key = to_toml(experiment)
-        if key not in timed:
-            timed[key] = timer(experiment)
-        return timed[key]
+    dataset = open_dataset(source, data=data, options=first.reading)
+    check_nodes(dataset)
+    shape = shape_of(dataset.train)
+    sizes, time_step = sizes_of_shape(shape), step_timer(shape, machine, max(minutes))
 
     def planned(number: float) -> PlannedChoice:
         choice = choose(

@@ -60,6 +60,15 @@ def clock_of(budget: Budget, *, validation: float, evaluation: float) -> Clock:
     return Clock(deadline, validation_seconds=validation)
 
 
+def describe_delay(budget: Budget) -> str:
+    """That little time is left for training, and what to do about it."""
+    elapsed = perf_counter() - budget.start
+    return (
+        f"{elapsed:.0f} of {budget.seconds:.0f} s were over before training began; give more "
+        "--minutes, or later --resume --minutes N"
+    )
+
+
 def recorded(experiment: Experiment, progress: Progress) -> Experiment:
     """The experiment with the stages that it was trained by, if it was."""
     if not progress.stages:

@@ -1,5 +1,6 @@
 """How many facts are ranked within a budget of minutes, and how long that takes."""
 
+import math
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, cast
@@ -50,7 +51,7 @@ def plan_evaluation(
     if not task_record(task.experiment).reads_setting("evaluation.validation_facts"):
         seconds = seconds_of(task, model)
         return task, EvaluationTime(seconds, seconds * (1 + num_test / num_valid))
-    fixed, each = ranking_time(task, model, num_valid)
+    fixed, each = ranking_time(task, model, num_valid, limit=VALIDATION_SHARE * budget.seconds)
     valid_facts = settings.validation_facts or chosen_number(
         num_validated_in(budget.seconds, fixed, each), num_valid
     )
@@ -117,14 +118,21 @@ def validations_to_choose(experiment: Experiment, num_facts: int, num_nodes: int
     return chosen * (VALIDATIONS_TO_CHOOSE * remembered + each_again * (1 - remembered))
 
 
-def ranking_time(task: Task[Any], model: nn.Module, num_valid: int) -> tuple[float, float]:
-    """Seconds of any validation, and those of each fact."""
-    few, more = min(FEW_FACTS, num_valid), min(MORE_FACTS, num_valid)
-    seconds_of(with_facts(task, few), model)  # warms up
-    first, second = (seconds_of(with_facts(task, number), model) for number in (few, more))
-    if more == few:
+def ranking_time(
+    task: Task[Any], model: nn.Module, num_valid: int, *, limit: float = math.inf
+) -> tuple[float, float]:
+    """Seconds of any validation, and those of each fact.
+
+    Where a few facts take longer than `limit` seconds, all of it is the time of each fact.
+    """
+    few = min(FEW_FACTS, num_valid)
+    small = with_facts(task, few)
+    warm_up = seconds_of(small, model)
+    first = min(warm_up, seconds_of(small, model)) if warm_up <= limit else warm_up
+    more = min(MORE_FACTS, num_valid, int(few * min(MORE_FACTS, limit / max(1e-9, first))))
+    if more <= few:
         return 0.0, max(1e-9, first / few)
-    each = max(1e-9, (second - first) / (more - few))
+    each = max(1e-9, (seconds_of(with_facts(task, more), model) - first) / (more - few))
     return max(0.0, first - few * each), each
 
 

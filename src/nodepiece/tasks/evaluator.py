@@ -4,6 +4,7 @@ Several processes divide the facts among them and collect the ranks; each has al
 """
 
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -12,9 +13,9 @@ from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.errors import InputError
 from nodepiece.evaluation.baselines import HALF_LINKS, baselines_of, divide_by_shortcut
-from nodepiece.evaluation.known_answers import KnownAnswers, known_relations, known_tails
+from nodepiece.evaluation.known_answers import Kind, KnownAnswers, known_relations, known_tails
 from nodepiece.evaluation.metrics import RankingReport, report_links, report_relations
-from nodepiece.evaluation.popularity import count_tails
+from nodepiece.evaluation.popularity import Popularity, count_tails
 from nodepiece.evaluation.ranking import LinkRanks, Progress, rank_links, rank_relations
 from nodepiece.evaluation.report import Scores
 from nodepiece.evaluation.sampled_ranking import rank_links_among
@@ -24,6 +25,22 @@ from nodepiece.training.distribution import Processes, current_processes
 from nodepiece.training.loop import Metrics
 
 VECTORS_PER_CANDIDATE = 6  # in memory at a time: the gathered one, and intermediate results
+# Of datasets in use: evaluators with other settings on the same facts share what takes long to sort
+_KNOWN: WeakKeyDictionary[Dataset, dict[Kind, KnownAnswers]] = WeakKeyDictionary()
+
+
+def known_answers(dataset: Dataset, kind: Kind) -> KnownAnswers:
+    """The known answers of all splits, found once for a dataset."""
+    found = _KNOWN.setdefault(dataset, {})
+    if kind not in found:
+        facts, graph = dataset.all_triples(), dataset.train
+        sizes = graph.num_nodes, graph.num_relations
+        if kind == "tails":
+            found[kind] = known_tails(facts, *sizes)
+        else:
+            direct_only = kind == "direct relations"
+            found[kind] = known_relations(facts, *sizes, direct_only=direct_only)
+    return found[kind]
 
 
 class LinkEvaluator:
@@ -39,18 +56,18 @@ class LinkEvaluator:
                 f"{self.task}; leave it out to rank among all"
             )
 
-    @cached_property
+    @property
     def known(self) -> KnownAnswers:
         """The known answers, which ranking among all nodes leaves out."""
-        known, graph = self.dataset.all_triples(), self.dataset.train
-        if not self.ranks_relations:
-            return known_tails(known, graph.num_nodes, graph.num_relations)
-        return known_relations(
-            known,
-            graph.num_nodes,
-            graph.num_relations,
-            direct_only=self.settings.direct_relations,
-        )
+        kind: Kind = "tails"
+        if self.ranks_relations:
+            kind = "direct relations" if self.settings.direct_relations else "relations"
+        return known_answers(self.dataset, kind)
+
+    @cached_property
+    def tail_counts(self) -> Popularity:
+        """How often every node is the tail of every relation in the training graph."""
+        return count_tails(self.dataset.train)
 
     def validate(self, model: LinkModel) -> Metrics:
         return self._report(model, "valid", self.settings.validation_facts, None).both.to_json()
@@ -63,7 +80,7 @@ class LinkEvaluator:
     def popularity(self, split: str) -> RankingReport:
         """The baseline on the same facts, among the same candidates; every process ranks all."""
         facts = self.dataset.part(split)[: self.settings.test_facts or None]
-        counts = count_tails(self.dataset.train)
+        counts = self.tail_counts
         if self.settings.candidates == "given" and self.dataset.negatives is not None:
             negatives = self.dataset.negatives(split)
             ranks = rank_links_among(

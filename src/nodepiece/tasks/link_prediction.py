@@ -22,6 +22,7 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report, Scores
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
+from nodepiece.graph.short_text import plural
 from nodepiece.settings import Experiment
 from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.path_coefficients import (
@@ -72,6 +73,7 @@ class LinkPrediction:
         return describe_dataset(self.dataset)
 
     def check(self) -> None:
+        check_nodes(self.dataset)
         check_validation(self.experiment, self.dataset)
         check_layers(self.experiment)
         check_hiding(self.experiment)
@@ -184,6 +186,15 @@ def with_validation(experiment: Experiment, dataset: Dataset) -> Dataset:
     if not (experiment.training.validate_every and share) or len(dataset.valid):
         return dataset
     return hold_out_lacking(dataset, share, rng=np.random.default_rng(experiment.seed))
+
+
+def check_nodes(dataset: Dataset) -> None:
+    """Refuse a graph in which every query has the same answer."""
+    if dataset.num_nodes < 2:
+        raise InputError(
+            f"dataset {dataset.name} has {plural(dataset.num_nodes, 'node')}, so there is nothing "
+            "to predict; add facts about others"
+        )
 
 
 def check_validation(experiment: Experiment, dataset: Dataset) -> None:

@@ -13,10 +13,10 @@ from nodepiece.data.read import dataset_name
 from nodepiece.errors import InputError
 from nodepiece.graph.short_text import plural
 from nodepiece.recipes import experiment_names
-from nodepiece.settings import Experiment, overridden, with_overrides
+from nodepiece.settings import Experiment, overridden, to_toml, with_overrides
 from nodepiece.tasks.automatic import TimeStep, choose, for_few_facts
 from nodepiece.tasks.graph_shape import GraphShape, shape_of, sizes_of_shape
-from nodepiece.tasks.link_prediction import LinkPrediction, with_validation
+from nodepiece.tasks.link_prediction import LinkPrediction, check_nodes, with_validation
 from nodepiece.tasks.machine import Machine
 from nodepiece.tasks.run_folder import CONFIG, read_config
 from nodepiece.tasks.run_place import is_pending, unfinished_folder
@@ -24,6 +24,7 @@ from nodepiece.tasks.timing import seconds_a_step
 
 TASK = "link-prediction"
 FEW_STEPS = 2  # that are timed on a CPU, after as many others
+TIMING_SHARE = 0.05  # of the minutes, for the steps of one kind of training
 WARM_STEPS = 5  # on a GPU, where the first ones are warm-up and capture
 
 
@@ -72,6 +73,7 @@ def open_automatic(
         raise InputError("training reads its facts more than once; give a file or a folder")
     first = with_overrides(Experiment(name=name, dataset=str(source) or name), overrides)
     dataset = open_dataset(first.dataset, data=data, options=first.reading)
+    check_nodes(dataset)
     shape = shape_of(dataset.train)
     choice = choose(
         name,
@@ -79,7 +81,7 @@ def open_automatic(
         shape,
         machine,
         minutes,
-        time_step=step_timer(shape, machine),
+        time_step=step_timer(shape, machine, minutes),
         overrides=overrides,
     )
     experiment = choice.experiment
@@ -95,16 +97,28 @@ def open_automatic(
     return LinkPrediction(experiment, split), choice.minutes
 
 
-def step_timer(shape: GraphShape, machine: Machine) -> TimeStep:
-    """A function that times a few steps of settings on a random graph of this shape."""
+def step_timer(shape: GraphShape, machine: Machine, minutes: float) -> TimeStep:
+    """A function that times a few steps of settings on a random graph of this shape, once.
+
+    No longer than a small share of the minutes, even if this allows a single step.
+    """
     num_timed = WARM_STEPS if machine.device.type == "cuda" else FEW_STEPS
-    return lambda experiment: seconds_a_step(
-        experiment,
-        sizes_of_shape(shape),
-        machine.device,
-        rng=np.random.default_rng(0),
-        num_timed=num_timed,
-    )
+    timed: dict[str, float] = {}
+
+    def time_step(experiment: Experiment) -> float:
+        key = to_toml(experiment)
+        if key not in timed:
+            timed[key] = seconds_a_step(
+                experiment,
+                sizes_of_shape(shape),
+                machine.device,
+                rng=np.random.default_rng(0),
+                num_timed=num_timed,
+                limit=TIMING_SHARE * 60 * minutes,
+            )
+        return timed[key]
+
+    return time_step
 
 
 def chosen_before(folder: Path) -> Experiment | None:

@@ -112,5 +112,13 @@ def is_pending(folder: Path) -> bool:
     return (beside / PENDING).is_file() and holds_work(beside)
 
 
+def has_more_to_do(folder: Path, *, resume: bool, held: bool) -> bool:
+    """Whether a run that was interrupted can be resumed.
+
+    held: whether `folder` had a run before, which is another one unless `resume`.
+    """
+    return is_pending(folder) or (holds_work(folder) and (resume or not held))
+
+
 def holds_work(folder: Path) -> bool:
     return (folder / CHECKPOINT).exists() or (folder / MODEL).exists()

@@ -11,7 +11,7 @@ import torch
 
 from nodepiece.encoders.parameters import num_parameters
 from nodepiece.files import write_json
-from nodepiece.tasks.budget import Budget, clock_of, recorded
+from nodepiece.tasks.budget import Budget, clock_of, describe_delay, recorded
 from nodepiece.tasks.evaluation_time import (
     EvaluationTime,
     describe_budget,
@@ -23,6 +23,7 @@ from nodepiece.tasks.registry import check_task
 from nodepiece.tasks.run_folder import (
     CHECKPOINT,
     METRICS,
+    MODEL,
     HistoryFile,
     hash_config,
     update_config,
@@ -46,6 +47,8 @@ from nodepiece.training.checkpoint import Progress
 from nodepiece.training.distribution import current_processes, limit_threads
 from nodepiece.training.loop import Callback, Stopping, fit
 from nodepiece.training.stages import Clock
+
+LITTLE_TIME = 0.3  # of the minutes: if less is left for training, this is said
 
 
 @dataclass(frozen=True)
@@ -115,14 +118,17 @@ def train_and_evaluate(
         task, time = plan_evaluation(task, model, options.budget)
         clock = clock_of(options.budget, validation=time.validation, evaluation=time.evaluation)
         options.log(describe_budget(task, options.budget))
+        if clock.total < LITTLE_TIME * options.budget.seconds:
+            options.log(describe_delay(options.budget))
     progress, stopping = train_model(
         task, model, table, folder, options, is_resumed=is_resumed, clock=clock
     )
     if is_first:
         write_history(folder, progress.history)
+    is_saved = is_first and not (folder / METRICS).is_file()  # else the run there is finished
+    if is_saved:  # also if it is stopped while it chooses or evaluates
+        save_model(model, folder, unfinished=describe_weights(progress))
     if stopping.interrupted:
-        if is_first and not (folder / METRICS).is_file():  # else the run in the folder is finished
-            save_model(model, folder, unfinished=describe_weights(progress))
         return None
     options.log(f"training ended after epoch {progress.epoch}: {stopping.reason}")
     start = perf_counter()
@@ -132,6 +138,8 @@ def train_and_evaluate(
         left = options.budget.deadline - perf_counter()
         task = within_time_left(task, time, clock.last_validation, left)
     experiment = recorded(task.experiment, progress)
+    if is_saved:
+        (folder / MODEL).unlink()  # its settings are replaced
     if is_first:
         update_config(folder, experiment)  # if killed before the next line: --resume
         save_model(model, folder)

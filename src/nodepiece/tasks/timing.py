@@ -5,6 +5,7 @@ are known, or link prediction has a large graph, the steps use random facts and 
 memory that grow with the number of nodes are extrapolated.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -156,9 +157,11 @@ def seconds_a_step(
     *,
     rng: np.random.Generator,
     num_timed: int = TIMING_STEPS,
+    limit: float = math.inf,
 ) -> float:
-    """Seconds of a step on a random graph of these sizes."""
-    return measure_step(experiment, sizes, device, rng=rng, num_timed=num_timed).seconds
+    """Seconds of a step on a random graph of these sizes; timed for about `limit` seconds."""
+    cost = measure_step(experiment, sizes, device, rng=rng, num_timed=num_timed, limit=limit)
+    return cost.seconds
 
 
 def measure_step(
@@ -168,6 +171,7 @@ def measure_step(
     *,
     rng: np.random.Generator,
     num_timed: int = TIMING_STEPS,
+    limit: float = math.inf,
 ) -> StepCost:
     """The cost of a step; if it depends on the number of nodes, extrapolated from two sizes."""
     training, graph = experiment.training, experiment.graph
@@ -182,7 +186,7 @@ def measure_step(
     def cost_of(num_nodes: int) -> StepCost:
         with PeakMemory(device) as peak:
             inputs = random_input(experiment, sizes, num_nodes, rng=rng)
-            seconds = time_steps(inputs, device, num_timed=num_timed)[0]
+            seconds = time_steps(inputs, device, num_timed=num_timed, limit=limit / 2)[0]
         return StepCost(seconds, max(0, peak.bytes - before))
 
     half = cost_of(max(1, small // 2)) if small < sizes.num_nodes else None
@@ -217,9 +221,16 @@ class TimingDone(Exception):
 
 
 def time_steps(
-    inputs: PlanInput, device: torch.device, *, num_timed: int = TIMING_STEPS
+    inputs: PlanInput,
+    device: torch.device,
+    *,
+    num_timed: int = TIMING_STEPS,
+    limit: float = math.inf,
 ) -> tuple[float, int]:
-    """The median seconds of a few steps, after as many warm-up steps, and the steps of an epoch."""
+    """The median seconds of a few steps, after as many warm-up steps, and the steps of an epoch.
+
+    After `limit` seconds no further step begins; without steps after warm-up, the last one counts.
+    """
     task, table, num_steps = inputs.task, inputs.table, 0
     generator = torch.Generator(device).manual_seed(0)
     model = task.build_model(table).to(device)
@@ -234,7 +245,7 @@ def time_steps(
         num_steps = total
         instants.append(perf_counter())
         seconds.append(instants[-1] - instants[-2])
-        if len(seconds) == 2 * num_timed:
+        if len(seconds) == 2 * num_timed or instants[-1] - instants[0] > limit:
             raise TimingDone
 
     epoch = 0
@@ -244,7 +255,7 @@ def time_steps(
             instants.append(perf_counter())
             trainer.run_epoch(epoch, note)
             epoch += 1
-    return median(seconds[num_timed:]), num_steps
+    return median(seconds[num_timed:] or seconds[-1:]), num_steps
 
 
 def seconds_to_rank(

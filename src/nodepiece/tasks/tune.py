@@ -129,8 +129,9 @@ def num_validated(task: LinkPrediction, options: TuneOptions) -> int:
     """How many facts all trials are validated with; 0: all."""
     model = task.build_model(tokenize_for(task.experiment, task.graph)).to(options.device)
     num_valid = task.num_evaluated("valid")
-    fixed, each = ranking_time(task, model, num_valid)
-    return chosen_number((VALIDATION_SHARE * options.trial_seconds - fixed) / each, num_valid)
+    limit = VALIDATION_SHARE * options.trial_seconds
+    fixed, each = ranking_time(task, model, num_valid, limit=limit)
+    return chosen_number((limit - fixed) / each, num_valid)
 
 
 def next_trial(

@@ -1,0 +1,71 @@
+"""Chosen settings beside settings that the user gave: what no longer goes with them is dropped."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from nodepiece.decoders.path_scorers import is_on
+from nodepiece.settings import (
+    Experiment,
+    changed_settings,
+    default_settings,
+    to_literal,
+    with_overrides,
+)
+from nodepiece.tasks.registry import task_record
+from nodepiece.tasks.unread_settings import why_unread
+from nodepiece.training.losses import SAMPLED_SOFTMAX
+
+PATH_QUERIES = 32  # of a batch, on which paths beside a sample are trained
+
+
+def consistent(experiment: Experiment, given: Collection[str]) -> Experiment:
+    """The experiment with what goes with the settings in `given`, which are kept.
+
+    An automatic choice has settings for walks and a loss, for example; if the user switches walks
+    off or gives another loss, these would be refused as settings that do nothing.
+    """
+    experiment = with_paths_that_fit(experiment, given)
+    if "training.hide_targets" not in given:
+        training = replace(experiment.training, hide_targets=can_hide(experiment))
+        experiment = replace(experiment, training=training)
+    return without_unread(experiment, given)
+
+
+def with_paths_that_fit(experiment: Experiment, given: Collection[str]) -> Experiment:
+    """Path scorers with what the loss needs; those that were not given are off if it has none."""
+    training, sampled = experiment.training, experiment.sampled
+    is_softmax = training.loss == SAMPLED_SOFTMAX
+    changes: dict[str, Any] = {}
+    for scorer in filter(is_on, experiment.scorers):
+        if not (training.is_one_vs_all or is_softmax):
+            if f"{scorer.name}.{scorer.switch}" not in given:
+                changes[scorer.name] = type(scorer)()
+        elif f"{scorer.name}.separate_losses" not in given and (
+            is_softmax or experiment.one_vs_all.path_queries
+        ):
+            changes[scorer.name] = replace(scorer, separate_losses=True)
+    has_paths = any(map(is_on, experiment.scorers))
+    if is_softmax and has_paths and "sampled.path_queries" not in given:
+        changes["sampled"] = replace(sampled, path_queries=sampled.path_queries or PATH_QUERIES)
+    return replace(experiment, **changes)
+
+
+def can_hide(experiment: Experiment) -> bool:
+    """Whether there is something that the facts of a batch can be hidden from."""
+    has_paths = any(map(is_on, experiment.scorers))
+    if experiment.training.is_one_vs_all:
+        return has_paths or experiment.graph.layers > 0
+    return has_paths and experiment.training.loss == SAMPLED_SOFTMAX
+
+
+def without_unread(experiment: Experiment, given: Collection[str]) -> Experiment:
+    """The experiment with the defaults of settings that would do nothing, but for the given."""
+    record, defaults = task_record(experiment), default_settings()
+    changed = changed_settings(experiment)
+    unread = [
+        name
+        for name in changed
+        if name not in given and why_unread(name, experiment, record, changed)
+    ]
+    return with_overrides(experiment, [f"{name}={to_literal(defaults[name])}" for name in unread])
