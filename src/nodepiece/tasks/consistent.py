@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from nodepiece.decoders.path_scorers import is_on
 from nodepiece.settings import (
@@ -44,7 +44,7 @@ def with_paths_that_fit(experiment: Experiment, given: Collection[str]) -> Exper
         elif f"{scorer.name}.separate_losses" not in given and (
             is_softmax or experiment.one_vs_all.path_queries
         ):
-            changes[scorer.name] = replace(scorer, separate_losses=True)
+            changes[scorer.name] = replace(cast(Any, scorer), separate_losses=True)
     has_paths = any(map(is_on, experiment.scorers))
     if is_softmax and has_paths and "sampled.path_queries" not in given:
         changes["sampled"] = replace(sampled, path_queries=sampled.path_queries or PATH_QUERIES)
