@@ -1,7 +1,8 @@
 """The likeliest missing facts of a graph: how long the search takes, and whether it misses any.
 
     python -m benchmarks.planted_graphs --nodes 82000 --facts 500000 --relations 40 -o g
-    nodepiece train g -o RUN --minutes 5 --set walks.steps=0
+    nodepiece train g -o RUN --minutes 5 --set walks.steps=0 --set one_vs_all.path_queries=0 \\
+        --set sampled.path_queries=0
     python -m benchmarks.discover --run RUN --check 8 -o results/discover-82k.json
 
 Without walks, as the search of vectors is measured: with them every query is scored. The recall is
