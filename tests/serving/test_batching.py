@@ -98,6 +98,23 @@ def test_a_quick_batch_is_computed_by_the_event_loop_and_a_slow_one_is_not(
     assert here == [True, False, False]
 
 
+@pytest.mark.parametrize(
+    "others", [PredictOptions(seen_candidates=True), PredictOptions(101)], ids=str
+)
+def test_a_batch_with_other_options_is_not_taken_for_a_quick_one(
+    recorded: Recorded, others: PredictOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "QUICK_SECONDS", 60.0)
+
+    async def ask() -> None:
+        for options in (PredictOptions(), PredictOptions(), others, PredictOptions()):
+            await recorded.together(options)
+
+    asyncio.run(ask())
+    here = [thread == threading.get_ident() for _, thread in recorded.batches]
+    assert here == [False, True, False, True]
+
+
 def test_an_error_of_a_quick_batch_is_that_of_its_requests(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:

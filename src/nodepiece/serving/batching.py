@@ -15,7 +15,7 @@ from time import perf_counter
 
 from starlette.responses import Response
 
-from nodepiece.serving.answers import Parts, PredictOptions, State
+from nodepiece.serving.answers import MIXED_TOP, Parts, PredictOptions, State
 from nodepiece.serving.batch_answers import AskedTogether, Unanswered
 from nodepiece.serving.problems import Problem
 from nodepiece.serving.service_pool import ComputePool
@@ -51,7 +51,8 @@ class Batcher:
         self._state, self._pool, self._answer, self._on_batch = state, pool, answer, on_batch
         self._waiting: list[WaitingQueries] = []
         self._is_computing = False
-        self._num_quick = 0  # queries in the largest batch that was quick lately
+        # queries in the largest batch that was quick lately, with the same options but for `top`
+        self._num_quick: dict[PredictOptions, int] = {}
 
     async def predict(
         self, queries: Sequence[Parts], options: PredictOptions, *, is_arrow: bool
@@ -78,22 +79,34 @@ class Batcher:
         self._on_batch(num_queries)
         asked = [AskedTogether(each.queries, each.options.top, each.is_arrow) for each in batch]
         options = replace(batch[0].options, top=max(each.top for each in asked))
-        future = self._begin(lambda: self._answer(self._state(), asked, options), num_queries)
+        future = self._begin(
+            lambda: self._answer(self._state(), asked, options), num_queries, options
+        )
         future.add_done_callback(lambda done: self._finish(batch, done))
 
     def _begin(
-        self, compute: Callable[[], list[Response | Unanswered]], num_queries: int
+        self,
+        compute: Callable[[], list[Response | Unanswered]],
+        num_queries: int,
+        options: PredictOptions,
     ) -> "asyncio.Future[list[Response | Unanswered]]":
-        """The answers to a batch, computed here if that is quick, else by another thread."""
+        """The answers to a batch, computed here if that is quick, else by another thread.
+
+        Other options may take a hundred times as long, as with an index that they do not use, and
+        all requests would wait.
+        """
+        if options.top > MIXED_TOP:
+            return self._pool.submit(compute)
+        kind = replace(options, top=0)
 
         def timed() -> list[Response | Unanswered]:
             start = perf_counter()
             try:
                 return compute()
             finally:
-                self._learn(num_queries, perf_counter() - start)
+                self._learn(kind, num_queries, perf_counter() - start)
 
-        if num_queries > self._num_quick:
+        if num_queries > self._num_quick.get(kind, 0):
             return self._pool.submit(timed)
         future = asyncio.get_running_loop().create_future()
         try:
@@ -102,11 +115,10 @@ class Batcher:
             future.set_exception(error)
         return future
 
-    def _learn(self, num_queries: int, seconds: float) -> None:
-        if seconds <= QUICK_SECONDS:
-            self._num_quick = max(self._num_quick, num_queries)
-        else:
-            self._num_quick = min(self._num_quick, num_queries - 1)
+    def _learn(self, kind: PredictOptions, num_queries: int, seconds: float) -> None:
+        most = self._num_quick.get(kind, 0)
+        is_quick = seconds <= QUICK_SECONDS
+        self._num_quick[kind] = max(most, num_queries) if is_quick else min(most, num_queries - 1)
 
     def _take(self) -> list[WaitingQueries]:
         """Requests that go with the first, in order, as many as may be together."""
