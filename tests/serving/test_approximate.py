@@ -3,8 +3,10 @@
 import pytest
 from tests.serving.live_server import client_of
 
+from nodepiece.commands.serve import build_index
 from nodepiece.inference import answer_index
 from nodepiece.inference.links import LinkRun
+from nodepiece.inference.run import load
 from nodepiece.serving.settings import ServeSettings
 
 pytest.importorskip("usearch")
@@ -43,3 +45,18 @@ def test_an_index_that_many_updates_left_behind_is_reported_once(
             assert client.get("/v1/runs/couples/predict", params=query).status_code == 200
     reported = [each for each in caplog.messages if "since the index was built" in each]
     assert len(reported) == 1 and reported[0].startswith("3 nodes")
+
+
+def test_another_start_builds_an_index_with_the_nodes_that_updates_changed(
+    own_run: LinkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ServeSettings(approximate=True, writable=True)
+    with client_of(own_run, settings=settings) as client:
+        body = {"add": [[f"new {number}", "lives in", "town 1"] for number in range(4)]}
+        assert client.post("/v1/runs/couples/update", json=body).status_code == 200
+    monkeypatch.setattr(answer_index, "MAX_MOVED", 2)
+    again = load(own_run.folder)
+    build_index(again)
+    with client_of(again, settings=settings) as client:
+        found = client.get("/v1/runs/couples").json()
+    assert found["approximate"]["changed_nodes"] == 0 and found["version"] == 1

@@ -187,12 +187,22 @@ def open_run(folder: Path) -> "Run":
 
 
 def build_index(run: "Run") -> None:
-    """Build and store the index of approximate answers, unless the run has it."""
-    from nodepiece.inference.answer_index import AnswerIndex
+    """Build and store the index of approximate answers, unless the run has it.
+
+    If updates have changed too many nodes for the index of the base, they are compacted first.
+    """
+    from nodepiece.inference.answer_index import MAX_MOVED, AnswerIndex
+    from nodepiece.inference.graph_updates import UpdateUnderWay
+    from nodepiece.inference.links import LinkRun
+    from nodepiece.inference.update import compact, exclusive_update
     from nodepiece.serving.served_run import index_place
 
     with stage(f"indexing {run.folder}"):
         snapshot, place = index_place(run)
+        if isinstance(run, LinkRun) and len(snapshot.patched.nodes) > MAX_MOVED:
+            with suppress(UpdateUnderWay, OSError), exclusive_update(run):
+                compact(run)
+            snapshot, place = index_place(run)
         AnswerIndex(snapshot, place).prepare()
 
 
