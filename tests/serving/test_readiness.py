@@ -1,15 +1,18 @@
 """Whether a server is ready: not while it prepares its runs, and not while it stops."""
 
 import asyncio
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import httpx
 import pytest
+import torch
 
 from nodepiece.errors import InputError
 from nodepiece.inference.links import LinkRun
+from nodepiece.serving import server as servers
 from nodepiece.serving.app import make_app
 from nodepiece.serving.served_run import ServedRun
 from nodepiece.serving.server import AnnouncedServer, bind, configure, run_server
@@ -72,3 +75,30 @@ def test_a_run_that_cannot_be_prepared_ends_the_server_with_its_error(
         )
         with pytest.raises(InputError, match="cannot be served"):
             ended.result()
+
+
+@pytest.mark.parametrize(("most", "expected"), [(2**23, 1), (0, 3)], ids=["small", "large"])
+def test_a_small_graph_is_served_by_one_thread_of_pytorch_and_the_number_is_restored(
+    run: LinkRun, monkeypatch: pytest.MonkeyPatch, most: int, expected: int
+) -> None:
+    before, seen = torch.get_num_threads(), list[int]()
+
+    def end(_: ServedRun) -> None:
+        seen.append(torch.get_num_threads())
+        raise InputError("no more")
+
+    def serve(bound: socket.socket) -> None:
+        torch.set_num_threads(3)
+        with suppress(InputError):
+            run_server(app, ServeSettings(), [bound], announce=lambda: None)
+        seen.append(torch.get_num_threads())
+
+    monkeypatch.setattr(ServedRun, "prepare", end)
+    monkeypatch.setattr(servers, "SMALL_TABLE", most)
+    app = make_app([run], ServeSettings())
+    try:
+        with bind("127.0.0.1", 0) as bound, ThreadPoolExecutor(1) as thread:
+            thread.submit(serve, bound).result()
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [expected, 3]

@@ -69,10 +69,14 @@ def run_server(
 ) -> None:
     """Accept connections at some sockets, until SIGINT or SIGTERM."""
     server = AnnouncedServer(configure(app, settings), announce)
+    num_threads = torch.get_num_threads()
     if all(map(is_small, server.service.runs.values())):
         torch.set_num_threads(1)  # threads that help each other for a millisecond lose time
-    with suppress(KeyboardInterrupt):  # uvicorn raises it again when all requests are answered
-        asyncio.run(server.serve(list(sockets)))
+    try:
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again when all requests are answered
+            asyncio.run(server.serve(list(sockets)))
+    finally:
+        torch.set_num_threads(num_threads)
     if server.service.failure is not None:
         raise server.service.failure
 
