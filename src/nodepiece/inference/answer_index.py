@@ -92,9 +92,13 @@ class AnswerIndex:
                 Thread(target=self._compare, args=(patched.base,), daemon=True).start()
         return None
 
-    def can_follow(self, num_moved: int) -> bool:
-        """Whether so few nodes have changed that scoring them all is quick; logged if not."""
-        if num_moved > MAX_MOVED and not self._is_outdated:
+    def can_follow(self, snapshot: Scoring, num_moved: int) -> bool:
+        """Whether so few nodes have changed that scoring them all is quick.
+
+        Logged if not, unless facts are assumed, which one request has.
+        """
+        is_stored = not isinstance(snapshot, HypotheticalSnapshot)
+        if num_moved > MAX_MOVED and is_stored and not self._is_outdated:
             self._is_outdated = True
             log.warning(
                 "%s nodes have changed since the index was built, so all nodes are scored again; "
@@ -173,7 +177,7 @@ class ApproximateAnswers:
         moved = None
         if isinstance(snapshot, Snapshot) and not settings.seen_candidates:
             moved = self.index.moved_since(snapshot)
-        is_followed = moved is not None and self.index.can_follow(len(moved))
+        is_followed = moved is not None and self.index.can_follow(snapshot, len(moved))
         if moved is None or not isinstance(snapshot, Snapshot) or not is_followed:
             return np.zeros(len(heads), np.bool_), none
         known = snapshot.candidates.known_tails
