@@ -54,6 +54,7 @@ def test_an_index_that_many_updates_left_behind_is_reported_once(
         for number in range(4):
             body = {"add": [[f"new {number}", "lives in", "town 1"]]}
             assert client.post("/v1/runs/couples/update", json=body).status_code == 200
+            assert changed_nodes(client) > number
             assert client.get("/v1/runs/couples/predict", params=query).status_code == 200
     reported = [each for each in caplog.messages if "since the index was built" in each]
     assert len(reported) == 1 and reported[0].startswith("3 nodes")
