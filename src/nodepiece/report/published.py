@@ -28,7 +28,6 @@ LINKS: dict[str, tuple[Published, ...]] = {
         Published("ComplEx-N3-RP", "Chen et al., 2021", (0.389, 0.568), "large"),
         Published("NBFNet", "Zhu et al., 2021", (0.415, 0.599)),
         Published("RED-GNN", "Zhang and Yao, 2022", (0.374, 0.558)),
-        Published("A*Net", "Zhu et al., 2023", (0.411, 0.586)),
         Published("AdaProp", "Zhang et al., 2023", (0.417, 0.585)),
     ),
     "wn18rr": (
@@ -36,7 +35,6 @@ LINKS: dict[str, tuple[Published, ...]] = {
         Published("RotH, rank 32", "Chami et al., 2020", (0.473, 0.551), "1.35M"),
         Published("NBFNet", "Zhu et al., 2021", (0.551, 0.666)),
         Published("RED-GNN", "Zhang and Yao, 2022", (0.533, 0.624)),
-        Published("A*Net", "Zhu et al., 2023", (0.549, 0.659)),
         Published("AdaProp", "Zhang et al., 2023", (0.562, 0.661)),
     ),
     "codex-s": (
