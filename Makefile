@@ -1,4 +1,5 @@
 # make demo   makes .venv, installs, runs the main job on the embedded graph
+# make serve  makes .venv, installs, trains the embedded graph in half a minute and opens its page in a browser
 # make test   makes .venv, installs, runs all tests
 # make test-orders   all tests in three random orders, two processes side by side
 # make test-lowest   tests of every stage with the lower bounds of all dependencies, on Python 3.11
@@ -18,10 +19,13 @@ ifneq ($(wildcard ../shared/data/SHA256SUMS),)
 export NODEPIECE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-orders test-lowest test-newest fuzz crash mutants lint docs release-check bench clean
+.PHONY: demo serve test test-orders test-lowest test-newest fuzz crash mutants lint docs release-check bench clean
 
 demo: .venv/installed
 	$(BIN)/nodepiece demo
+
+serve: .venv/installed-serve
+	$(BIN)/nodepiece serve --writable --open
 
 test: .venv/installed-dev
 	$(BIN)/python -m pytest
@@ -71,6 +75,10 @@ bench: .venv/installed-dev
 .venv/installed: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
+
+.venv/installed-serve: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[serve]'
+	@touch $@ .venv/installed
 
 .venv/installed-dev: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
