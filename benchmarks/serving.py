@@ -134,7 +134,9 @@ def copy_of(run: Path, folder: Path) -> Path:
             shutil.copy2(source, target)
 
     is_large = sum(path.stat().st_size for path in run.rglob("*")) > 2**29
-    return shutil.copytree(run, folder, copy_function=copy if is_large else shutil.copy2)
+    copied = shutil.copytree(run, folder, copy_function=copy if is_large else shutil.copy2)
+    os.sync()  # else the system writes the copy while updates wait for the disk
+    return copied
 
 
 def measure_load(options: argparse.Namespace, queries: Queries) -> dict[str, Any]:
