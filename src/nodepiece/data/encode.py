@@ -1,6 +1,6 @@
 """Encoding of names as ids."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,14 +74,7 @@ def drop_duplicates(
     """
     if num_nodes * num_relations * num_nodes > MAX_KEY:
         return drop_duplicates_by_hash(triples, spill)
-    keys = np.empty(len(triples), np.int64)
-    start = 0
-    for block in fact_blocks(triples):
-        keys[start : start + len(block)] = fact_keys(block, num_nodes, num_relations)
-        start += len(block)
-    keys.sort()
-    repeated = _repeated(keys)
-    del keys
+    repeated = repeated_keys(triples, lambda block: fact_keys(block, num_nodes, num_relations))
     if not len(repeated):
         return triples
     is_seen, bits = np.zeros(len(repeated), np.bool_), np.zeros(FILTER_BITS, np.bool_)
@@ -92,6 +85,17 @@ def drop_duplicates(
         return _stated_before(keys, repeated, bits, is_seen)
 
     return selected(triples, stated_before, spill and spill / "distinct")
+
+
+def repeated_keys(triples: IntArray, keys_of: Callable[[IntArray], LongArray]) -> LongArray:
+    """The keys that several facts have, ascending. `keys_of`: those of a block of facts."""
+    keys, start = np.empty(len(triples), np.int64), 0
+    for block in fact_blocks(triples):
+        keys[start : start + len(block)] = keys_of(block)
+        start += len(block)
+    keys.sort()
+    found: LongArray = _repeated(keys)
+    return found
 
 
 @njit(cache=True)
@@ -163,13 +167,7 @@ def drop_duplicates_by_hash(triples: IntArray, spill: Path | None, salt: int = 0
     Facts are sorted by a hash, in 8 bytes each. Those with a hash that occurs more than once are
     compared; should two different ones have the same hash, all is done again with another salt.
     """
-    hashes, start = np.empty(len(triples), np.int64), 0
-    for block in fact_blocks(triples):
-        hashes[start : start + len(block)] = _hashes(block, salt)
-        start += len(block)
-    hashes.sort()
-    repeated = _repeated(hashes)
-    del hashes
+    repeated = repeated_keys(triples, lambda block: _hashes(block, salt))
     if not len(repeated):
         return triples
     is_seen, bits = np.zeros(len(repeated), np.bool_), np.zeros(FILTER_BITS, np.bool_)
