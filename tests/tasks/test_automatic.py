@@ -13,7 +13,7 @@ from tests.tasks.couples import couples
 
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment, overridden, settings_by_name
-from nodepiece.tasks.automatic import Choice, choose, with_all_nodes
+from nodepiece.tasks.automatic import Choice, choose, choose_tokenizer, with_all_nodes
 from nodepiece.tasks.automatic_plan import plan_choices
 from nodepiece.tasks.fit_memory import memory_of, refuse_too_large
 from nodepiece.tasks.graph_shape import GraphShape, shape_of, sizes_of_shape
@@ -91,6 +91,14 @@ def test_time_for_several_passes_decides_between_all_nodes_and_a_sample() -> Non
 def test_millions_of_nodes_are_sampled() -> None:
     shape = replace(MEDIUM, num_nodes=2_500_000)
     assert choose_for(shape, minutes=60).experiment.training.loss == "sampled-softmax"
+
+
+def test_millions_of_nodes_have_more_anchors() -> None:
+    def num_anchors(num_nodes: int) -> int | None:
+        return choose_tokenizer(replace(MEDIUM, num_nodes=num_nodes)).num_anchors
+
+    sizes = (1_000, 150_000, 1_000_000, 2_500_000, 10_000_000)
+    assert [num_anchors(size) for size in sizes] == [250, 5_000, 20_000, 50_000, 100_000]
 
 
 def test_a_loss_that_was_set_decides_what_goes_with_it() -> None:
