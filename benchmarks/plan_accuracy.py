@@ -47,7 +47,9 @@ def planned(recipe: str) -> dict[str, Any]:
     from nodepiece.tasks.plan import input_from_task, plan
     from nodepiece.tasks.registry import task_record
     from nodepiece.tasks.timing import estimate_duration
+    from nodepiece.training.memory import keep_freed_memory
 
+    keep_freed_memory()  # as the command does
     experiment = load_experiment(recipe)
     inputs = input_from_task(task_record(experiment).task.open(experiment, None))
     duration = estimate_duration(inputs, torch.device("cpu"), rng=np.random.default_rng(0))

@@ -6,7 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from nodepiece.cli import app
-from nodepiece.commands.plan import readable_time
+from nodepiece.commands.plan import plan_table, readable_time
+from nodepiece.tasks.plan import Plan
+from nodepiece.tasks.timing import Duration
 
 RUNNER = CliRunner()
 
@@ -54,6 +56,23 @@ def test_times_are_reported_where_they_were_tried() -> None:
     words = ["plan", "countries-shallow", "--json", "--device", "cpu"]
     (model,) = json.loads(RUNNER.invoke(app, words).stdout)["models"]
     assert model["seconds"]["training"] > 0
+
+
+def test_steps_that_do_not_fit_the_memory_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodepiece.tasks.machine.free_memory", lambda device: 10**6)
+    result = RUNNER.invoke(app, ["plan", "countries", "--device", "cpu"])
+    assert result.exit_code == 0
+    assert "no steps were timed, as training needs about" in result.stderr
+    assert "parameters" in result.stdout
+    assert "time to train" not in result.stdout
+
+
+def test_a_model_that_was_not_timed_has_dashes_beside_one_that_was() -> None:
+    planned = Plan("pieces", 1, 1, 1, 1, 1, 1)
+    timed = Duration(tokenizing=1.0, step=0.1, num_steps=10, ranking=2.0)
+    table = plan_table([planned, planned], [None, timed])
+    assert list(table.columns[1].cells)[-5:] == ["-"] * 5
+    assert "100.0 ms" in list(table.columns[2].cells)
 
 
 def test_an_unknown_name_is_reported() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from nodepiece.decoders.path_scorers import PathGraph
 from nodepiece.decoders.propagation import Propagation, PropagationSettings
 from nodepiece.encoders import message_moments_cpu
 from nodepiece.encoders.edge_index import EdgeIndex
@@ -52,6 +53,15 @@ def test_queries_of_a_batch_do_not_touch_each_other() -> None:
     together = model.score_tails(heads, relations, edges, mask)
     alone = [model.score_tails(heads[[i]], relations[[i]], edges, mask) for i in range(3)]
     torch.testing.assert_close(together, torch.cat(alone))
+
+
+def test_on_a_cpu_states_have_the_precision_that_its_kernels_have() -> None:
+    model, edges = model_of(3), edges_of(BOTH_WAYS)
+    heads, relations = torch.tensor([0, 3, 1]), torch.tensor([0, 1, 2])
+    graph = PathGraph(edges, torch.zeros(4, 4))
+    found = model.scores(heads, relations, graph)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(model.scores(heads, relations, graph), found)
 
 
 def test_kernels_and_plain_pytorch_give_the_same_scores_and_gradients() -> None:

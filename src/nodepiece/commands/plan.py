@@ -1,6 +1,7 @@
 """nodepiece plan: parameters, memory and time, before anything is run."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,7 +91,9 @@ def plan(
     from nodepiece.tasks.plan import with_lookup
     from nodepiece.tasks.timing import estimate_duration
     from nodepiece.tasks.train import choose_device
+    from nodepiece.training.memory import keep_freed_memory
 
+    keep_freed_memory()  # as `train` does
     reading = reading_overrides(read_options(delimiter, header, columns, format))
     chosen = choose_device(device)
     if minutes is not None or device_memory is not None:
@@ -98,15 +101,20 @@ def plan(
         print_choices(source, changes, data, chosen, minutes, device_memory, as_json=as_json)
         return
     inputs = open_source(source, [*(overrides or []), *reading], data)
-    plans, durations = [], []
+    plans: list[Plan] = []
+    durations: list[Duration | None] = []
     is_shallow = not inputs.experiment.encoder.has_pieces
     for each in (inputs, None if is_shallow else with_lookup(inputs)):
         if each is None:
             continue
         plans.append(plan_for(each))
-        if not no_timing:
-            with stage(f"a few steps: {plans[-1].kind}"):
-                durations.append(estimate_duration(each, chosen, rng=np.random.default_rng(0)))
+        if no_timing:
+            continue
+        if not has_memory_for(plans[-1], chosen):
+            durations.append(None)
+            continue
+        with stage(f"a few steps: {plans[-1].kind}"):
+            durations.append(estimate_duration(each, chosen, rng=np.random.default_rng(0)))
     if as_json:
         typer.echo(json.dumps(to_json(inputs, plans, durations), indent=2))
     else:
@@ -118,6 +126,22 @@ def plan(
                 f"{source}` would choose",
                 soft_wrap=True,
             )
+
+
+def has_memory_for(planned: "Plan", device: "torch.device") -> bool:
+    """Whether a few steps fit the memory that is free; says so where they do not."""
+    from nodepiece.tasks.machine import free_memory
+
+    free = free_memory(device)
+    if planned.training <= free:
+        return True
+    err.print(
+        f"{planned.kind}: no steps were timed, as training needs about "
+        f"{readable_bytes(planned.training)} and {readable_bytes(free)} are free; a smaller --set "
+        "training.batch_size needs less",
+        soft_wrap=True,
+    )
+    return False
 
 
 def print_choices(
@@ -205,8 +229,8 @@ def sizes_line(inputs: "PlanInput") -> str:
     return f"{line}; without its files, anchors are taken to be up to {LIKELY_DISTANCE} hops away"
 
 
-def plan_table(plans: "list[Plan]", durations: "list[Duration]") -> Table:
-    """A table with a column for each model."""
+def plan_table(plans: "list[Plan]", durations: "list[Duration | None]") -> Table:
+    """A table with a column for each model; "-" where no steps were timed."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for each in plans:
@@ -220,23 +244,25 @@ def plan_table(plans: "list[Plan]", durations: "list[Duration]") -> Table:
         ("evaluating", "memory to rank, at most"),
     ):
         table.add_row(words, *(readable_bytes(getattr(each, name)) for each in plans))
-    if durations:
-        table.add_section()
-        table.add_row("time to tokenize", *(readable_time(each.tokenizing) for each in durations))
-        table.add_row("time for a step", *(f"{1000 * each.step:,.1f} ms" for each in durations))
-        table.add_row("steps", *(f"{each.num_steps:,}" for each in durations))
-        table.add_row("time to train", *(readable_time(each.training) for each in durations))
-        if any(each.validating for each in durations):
-            table.add_row(
-                "time to validate", *(readable_time(each.validating) for each in durations)
-            )
-        ranking = [each.ranking for each in durations if each.ranking is not None]
-        if ranking:
-            table.add_row("time to evaluate", *map(readable_time, ranking))
-        table.add_row("time in all", *(readable_time(each.total) for each in durations))
-        peaks = [each.peak for each in durations if each.peak is not None]
-        if peaks:
-            table.add_row("memory at the peak, measured", *map(readable_bytes, peaks))
+    timed = [each for each in durations if each is not None]
+    if not timed:
+        return table
+
+    def add_times(words: str, shown: "Callable[[Duration], str]") -> None:
+        table.add_row(words, *("-" if each is None else shown(each) for each in durations))
+
+    table.add_section()
+    add_times("time to tokenize", lambda each: readable_time(each.tokenizing))
+    add_times("time for a step", lambda each: f"{1000 * each.step:,.1f} ms")
+    add_times("steps", lambda each: f"{each.num_steps:,}")
+    add_times("time to train", lambda each: readable_time(each.training))
+    if any(each.validating for each in timed):
+        add_times("time to validate", lambda each: readable_time(each.validating))
+    if any(each.ranking is not None for each in timed):
+        add_times("time to evaluate", lambda each: readable_time(each.ranking or 0.0))
+    add_times("time in all", lambda each: readable_time(each.total))
+    if any(each.peak is not None for each in timed):
+        add_times("memory at the peak, measured", lambda each: readable_bytes(each.peak or 0))
     return table
 
 
@@ -249,13 +275,12 @@ def readable_time(seconds: float) -> str:
 
 
 def to_json(
-    inputs: "PlanInput", plans: "list[Plan]", durations: "list[Duration]"
+    inputs: "PlanInput", plans: "list[Plan]", durations: "list[Duration | None]"
 ) -> dict[str, object]:
     models = []
-    for number, each in enumerate(plans):
+    for each, duration in zip(plans, durations or [None] * len(plans), strict=True):
         times = {}
-        if durations:
-            duration = durations[number]
+        if duration is not None:
             times = {"seconds": duration.to_json(), "peak": duration.peak}
         models.append({**each.to_json(), **times})
     return {

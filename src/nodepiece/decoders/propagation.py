@@ -123,12 +123,16 @@ class Propagation(PathScorer):
         return max(1, NUMBERS_AT_ONCE // (width * (NUM_MOMENTS + 1) * graph.num_nodes))
 
     def scores(self, heads: Tensor, relations: Tensor, graph: PathGraph) -> Tensor:
-        """(num_queries, num_nodes): products in bfloat16 inside torch.autocast, else in float32."""
-        device = heads.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+        """(num_queries, num_nodes): states in bfloat16 inside torch.autocast on CUDA.
+
+        On a CPU they have the type of the weights, which its kernels need.
+        """
+        device, dtype = heads.device.type, self.output.dtype
+        if device == "cuda" and torch.is_autocast_enabled(device):
+            dtype = torch.get_autocast_dtype(device)
         edges, edge_mask = followed_edges(graph)
         with torch.autocast(device, enabled=False):
-            return self.score_tails(heads, relations, edges, edge_mask, dtype or self.output.dtype)
+            return self.score_tails(heads, relations, edges, edge_mask, dtype)
 
     def score_tails(
         self,
