@@ -18,6 +18,7 @@ from nodepiece.report.compared import difference, listed, verdict
 from nodepiece.report.document import anchor
 from nodepiece.report.measured import (
     Measurement,
+    by_seed,
     format_score,
     has_remark,
     read_measurement,
@@ -27,7 +28,7 @@ from nodepiece.report.measured import (
     training_seconds,
 )
 from nodepiece.report.paper_rows import PAPER_ROWS
-from nodepiece.report.results_page import parameters
+from nodepiece.report.results_page import among_all, parameters
 from nodepiece.settings import Experiment, settings_by_name
 
 
@@ -172,6 +173,31 @@ def test_the_readme_has_the_mean_of_the_inductive_splits() -> None:
 
     assert f"mean of 12 splits | {format_score(sum(hits) / 12)}, with walks" in readme
     assert f"the paper: {format_score(sum(paper) / 12)} |" in readme
+
+
+def test_ilpc_has_its_own_table_and_is_in_none_of_the_twelve_splits() -> None:
+    inductive = write_results.page().split("## Inductive link prediction")[1].split("\n## ")[0]
+    own, twelve = (
+        inductive.split(f"### {title}")[1].split("\n### ")[0]
+        for title in ("ILPC 2022 small", "All runs of the twelve splits")
+    )
+    found = read_measurement(RESULTS, "inductive-ilpc-small-best")
+    page = (ROOT / "docs" / "inductive.md").read_text(encoding="utf-8")
+
+    assert found is not None
+    assert own.count("inductive-ilpc-small-best.json") == 1 and among_all(found.found) in own
+    assert "ilpc" not in twelve and "The 12 trainings add up" in twelve
+    assert "MRR {} / Hits@10 {} among all".format(*among_all(found.found).split(" / ")) in page
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/propagation.md"])
+def test_wn18rr_is_shown_as_the_mean_of_its_seeds(name: str) -> None:
+    (row,) = (each for each in by_seed(read_measurements(RESULTS)) if each.name == "wn18rr-best")
+    text = (ROOT / name).read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines() if "wn18rr-best.json" in line)
+
+    assert row.num_seeds == 3 and scores(row) in line
+    assert all(f"{each.name}.json" in line for each in row.others)
 
 
 def shown_in_a_row(runs: list[Measurement]) -> str:

@@ -87,6 +87,10 @@ NodePiece**. `--set walks.steps=0 --set propagation.layers=0` trains without the
 been measured here. The epoch is chosen by Hits@10 on the `valid` queries of the graph that is
 evaluated, never by its test queries.
 """
+ILPC_WORDS = """
+Others rank among all nodes. Our epoch is chosen by the MRR of `valid` queries among 1,000 nodes,
+drawn once.
+"""
 CLASSES = """
 ROC-AUC / PRC-AUC / hard accuracy on the test nodes of WD50K. The published commands train on all
 labels, regardless of the share, and the paper's two columns are nearly the same; here 5 % and 10 %
@@ -140,7 +144,11 @@ def results_document(results: Path) -> Document:
         Section("Inductive link prediction", [INDUCTIVE]),
         Section("Beside others", inductive_matrices(inductive, baselines), level=3),
         ilpc_section(inductive),
-        Section("All runs", [*inductive_tables(inductive), compare_inductive(inductive)], level=3),
+        Section(
+            "All runs of the twelve splits",
+            [*inductive_tables(inductive), compare_inductive(inductive)],
+            level=3,
+        ),
         Section("Node classification", [CLASSES, compare_classes(classes)]),
         *class_sections(classes),
         gap_section(results),
@@ -246,15 +254,21 @@ def inductive_matrices(measurements: list[Measurement], baselines: dict[str, Any
 
 
 def ilpc_section(measurements: list[Measurement]) -> Section:
-    """ILPC 2022 small: ranks among all nodes."""
-    rows = [  # without links, which are in the table of all runs
-        [f"`{each.name}`", parameters(each), among_all(each.found), seconds(each)]
-        for each in measurements
-        if each.found["dataset"] == ILPC
+    """ILPC 2022 small, whose published scores are among all nodes, apart from the twelve splits."""
+    ours = [each for each in measurements if each.found["dataset"] == ILPC]
+    columns: dict[str, Column] = {
+        "parameters": parameters,
+        "MRR / Hits@10 among all nodes": lambda each: among_all(each.found),
+        "among 1,000 nodes": scores,
+        "training": seconds,
+    }
+    rows = [
+        ["personalized PageRank", "", among_all(each.found["personalized_pagerank"]), "", ""]
+        for each in ours
     ]
-    rows += [published_row(each, 3) for each in published.ILPC_SMALL]
-    columns = ["", "parameters", "MRR / Hits@10 among all nodes", "training"]
-    return Section("ILPC 2022 small", [Table(columns, rows)], level=3)
+    rows += [published_row(each, len(columns)) for each in published.ILPC_SMALL]
+    words = ILPC_WORDS if ours else ""
+    return Section("ILPC 2022 small", [words, table(ours, columns, rows)], level=3)
 
 
 def others_row(row: Published) -> list[str]:
@@ -281,7 +295,7 @@ def inductive_tables(measurements: list[Measurement]) -> list[Part]:
         "epochs": epochs,
         "training": seconds,
     }
-    return tables(measurements, columns)
+    return tables([each for each in measurements if each.found["dataset"] != ILPC], columns)
 
 
 def class_sections(measurements: list[Measurement]) -> list[Section]:
