@@ -5,8 +5,10 @@
 
 The second form trains what RUNS does not have yet, one variant after the other, and writes
 results/propagation-parts.json and the table of docs/propagation.md. Folders of RUNS are run
-folders, or NAME.json is the metrics.json of one, so that variants may also be trained elsewhere,
-several side by side.
+folders, or NAME.json is the metrics.json of one, so that variants may also be trained elsewhere.
+Where several were trained side by side on one GPU, --shared leaves out their seconds:
+
+    python -m benchmarks.propagation_parts -o RUNS --seeds 1 --shared --collect
 """
 
 import argparse
@@ -31,7 +33,7 @@ WALKS = ("walks.steps=3", "walks.separate_losses=true", "walks.choose_coefficien
 WORDS = {
     "all": "the recipe: 6 layers, `dim` 32, `rank` 12",
     "vectors-alone": "vectors alone",
-    "propagation-alone": "propagation alone, no vectors of pieces",
+    "propagation-alone": "propagation alone: with a coefficient of 1,000 vectors count for nothing",
     "one-loss": "one loss of the sum, not one for each",
     "layers-4": "4 layers",
     "layers-2": "2 layers",
@@ -61,6 +63,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {  # name: what is set
     "with-walks": WALKS,
 }
 KEPT = ("mrr", "hits@10", "parameters", "seconds", "device", "seed", "coefficients")
+SHARED = "several trainings at a time shared the GPU, so their seconds are left out"
 
 
 def command_of(variant: str, seed: int, folder: Path, device: str | None) -> list[str]:
@@ -84,34 +87,37 @@ def find_metrics(folder: Path, variant: str, seed: int) -> dict[str, Any] | None
     return None
 
 
-def collect(folder: Path) -> list[dict[str, Any]]:
-    """A record for each variant that has been trained: its runs, and their means."""
+def collect(
+    folder: Path, *, seeds: tuple[int, ...] = SEEDS, shared: bool = False
+) -> list[dict[str, Any]]:
+    """A record for each variant that has been trained: its runs, and their means.
+
+    Runs that shared a GPU have no seconds.
+    """
+    kept = [key for key in KEPT if not (shared and key == "seconds")]
     records = []
     for variant, overrides in VARIANTS.items():
-        found = [find_metrics(folder, variant, seed) for seed in SEEDS]
-        runs = [{key: run[key] for key in KEPT if key in run} for run in found if run]
+        found = [find_metrics(folder, variant, seed) for seed in seeds]
+        runs = [{key: run[key] for key in kept if key in run} for run in found if run]
         if runs:
             means = {key: fmean(run[key] for run in runs) for key in ("mrr", "hits@10")}
-            train = fmean(run["seconds"]["train"] for run in runs)
-            records.append(
-                {"variant": variant, "set": overrides, **means, "train": train, "runs": runs}
-            )
+            if not shared:
+                means["train"] = fmean(run["seconds"]["train"] for run in runs)
+            records.append({"variant": variant, "set": overrides, **means, "runs": runs})
     return records
 
 
 def table_of(records: list[dict[str, Any]]) -> str:
-    """The table of the page, in Markdown: a row for each variant."""
-    lines = [
-        "| | MRR / Hits@10 | parameters | training | seeds |",
-        "|---|---|---|---|---|",
-    ]
+    """The table of the page, in Markdown: a row for each variant; seconds where all have them."""
+    timed = all("train" in record for record in records)
+    titles = ["", "MRR / Hits@10", "parameters", *(["training"] if timed else []), "seeds"]
+    lines = [f"|{' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for record in records:
         scores = " / ".join(format_score(record[key]) for key in ("mrr", "hits@10"))
-        runs = record["runs"]
-        size, seconds = f"{runs[0]['parameters'] / 1e6:.2f}M", f"{record['train']:.0f} s"
-        lines.append(
-            f"| {WORDS[record['variant']]} | {scores} | {size} | {seconds} | {len(runs)} |"
-        )
+        size = f"{record['runs'][0]['parameters'] / 1e6:.2f}M"
+        seconds = [f"{record['train']:.0f} s"] if timed else []
+        cells = [WORDS[record["variant"]], scores, size, *seconds, str(len(record["runs"]))]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -128,6 +134,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many (%(default)s)")
     parser.add_argument("--list", action="store_true", help="print the commands alone")
     parser.add_argument("--collect", action="store_true", help="train nothing")
+    parser.add_argument("--shared", action="store_true", help="the runs shared a GPU: no seconds")
     options = parser.parse_args()
     for seed in SEEDS[: options.seeds]:
         for variant in VARIANTS:
@@ -138,10 +145,15 @@ def main() -> None:
                 subprocess.run([sys.executable, "-m", "nodepiece", *words], check=True)
     if options.list:
         return
-    records = collect(options.runs)
+    records = collect(options.runs, seeds=SEEDS[: options.seeds], shared=options.shared)
+    seeds = "one seed" if options.seeds == 1 else "means of seeds"
+    command = (
+        f"python -m benchmarks.propagation_parts -o RUNS --device cuda --seeds {options.seeds}"
+    )
     content = {
-        "what": f"{RECIPE} and the same recipe with one part changed, test split, means of seeds",
-        "command": "python -m benchmarks.propagation_parts -o RUNS --device cuda",
+        "what": f"{RECIPE} and the same recipe with one part changed, test split, {seeds}",
+        "command": command,
+        **({"remark": SHARED} if options.shared else {}),
         "variants": records,
     }
     write_json(OUTPUT, content)
