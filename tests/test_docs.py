@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from benchmarks import propagation_parts
@@ -345,3 +346,93 @@ def test_the_page_of_propagation_has_the_variants_that_were_measured() -> None:
     measured = json.loads(path.read_text(encoding="utf-8"))["variants"] if path.exists() else []
 
     assert written == propagation_parts.with_table(written, measured)
+
+
+def test_what_the_page_says_about_the_variants_is_in_the_file() -> None:
+    content = json.loads(propagation_parts.OUTPUT.read_text(encoding="utf-8"))
+    mrr = {each["variant"]: format_score(each["mrr"]) for each in content["variants"]}
+    page = " ".join(propagation_parts.PAGE.read_text(encoding="utf-8").split())
+    (row,) = (each for each in by_seed(read_measurements(RESULTS)) if each.name == "codex-s-best")
+
+    assert set(mrr) == set(propagation_parts.VARIANTS)
+    for words in (
+        f"Without propagation MRR is {mrr['vectors-alone']}.",
+        f"between head and target are hidden, it is {mrr['pairs-hidden']}:",
+        f"2 layers in place of 6 have {mrr['layers-2']}, 4 layers {mrr['layers-4']}.",
+        f"are hidden, not a half, MRR is {mrr['all-targets']};",
+        f"in place of one for each, it is {mrr['one-loss']}; with `rank` 1 it is {mrr['rank-1']}.",
+        f"{mrr['propagation-alone']} without them, {mrr['all']} with them. Nor do walks: "
+        f"{mrr['with-walks']}.",
+        f"Three seeds of the recipe have {scores(row)} ",
+    ):
+        assert words in page, words
+
+
+def test_variants_that_shared_a_gpu_are_shown_without_seconds(tmp_path: Path) -> None:
+    run = {"mrr": 0.25, "hits@10": 0.5, "parameters": 10_000, "seconds": {"train": 7.0}, "seed": 0}
+    (tmp_path / "codex-s-best-all-seed-0.json").write_text(json.dumps(run), encoding="utf-8")
+
+    alone, shared = (propagation_parts.collect(tmp_path, shared=each) for each in (False, True))
+
+    assert " | 0.01M | 7 s | 1 |" in propagation_parts.table_of(alone)
+    assert "seconds" not in json.dumps(shared)
+    assert propagation_parts.table_of(shared).splitlines()[0].endswith("| parameters | seeds |")
+    assert " | 0.01M | 1 |" in propagation_parts.table_of(shared)
+
+
+@pytest.mark.parametrize("graph", ["codex-s", "wn18rr", "fb15k-237"])
+def test_what_explanations_lose_is_on_the_page_as_in_the_file(graph: str) -> None:
+    found = json.loads((RESULTS / f"explanations-{graph}.json").read_text(encoding="utf-8"))
+    again = found["after training again"]["mrr"]
+    text = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
+    (row,) = (line for line in text.splitlines() if line[:1] == "|" and f"s-{graph}.json" in line)
+    after = " | ".join(
+        format_score(again["after"][name]) for name in ("control", "explained", "random")
+    )
+    lost = [format_score(max(0.0, again["lost by removal"][n])) for n in ("explained", "random")]
+    shown = f"{lost[0]}, none"
+    if again["ratio"] is not None:
+        least = again["ratio at least (95 % of the bootstrap)"]
+        shown = f"{', '.join(lost)}: {again['ratio']:.1f} times, at least {least:.1f}"
+
+    assert found["answers"] == 100 and f" | {after} | {shown} |" in row
+
+
+def test_how_many_answers_of_fb15k_237_fall_is_on_the_pages() -> None:
+    found = json.loads((RESULTS / "explanations-fb15k-237.json").read_text(encoding="utf-8"))
+    number = found["answers that fall without their facts"]
+    for name in ("answers.md", "architecture.md"):
+        page = " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
+        assert re.search(rf"only {number} of (the )?100 answers fall", page), name
+
+
+@pytest.mark.parametrize(("graph", "start"), [("codex-s", "accuracy is"), ("codex-m", "they are")])
+def test_the_scores_of_triple_classification_are_those_of_the_file(graph: str, start: str) -> None:
+    path = RESULTS / f"triple-classification-{graph}.json"
+    found = json.loads(path.read_text(encoding="utf-8"))
+    accuracy, f1, error = (
+        format_score(found[key]) for key in ("accuracy", "f1", "calibration_error")
+    )
+    page = " ".join((ROOT / "docs" / "answers.md").read_text(encoding="utf-8").split())
+
+    assert re.search(
+        rf"{start} \{accuracy}, (F1 )?\{f1} and (the calibration error )?\{error} "
+        rf"\(\[file\]\(../results/{path.name}\)",
+        page,
+    )
+
+
+def test_the_seconds_of_a_pass_on_a_gpu_are_those_of_the_file() -> None:
+    found = json.loads((RESULTS / "passes-cuda.json").read_text(encoding="utf-8"))
+    whole, sample = found["runs"]
+    page = " ".join((ROOT / "docs" / "speed.md").read_text(encoding="utf-8").split())
+
+    for words in (
+        f"{found['graph']['num_nodes']:,} nodes and {found['graph']['num_facts']:,} facts",
+        f"{sample['seconds_a_pass']} s against a sample of the nodes "
+        f"({1000 * sample['seconds_a_step']:.1f} ms a step of {sample['batch_size']:,} facts; "
+        f"{sample['passes']} passes in {sample['seconds']['train']:.0f} s",
+        f"about {whole['seconds_a_pass']:.1f} s against all nodes with walks, an estimate from "
+        f"{whole['steps']} steps",
+    ):
+        assert words in page, words
