@@ -22,16 +22,11 @@ import torch
 from nodepiece.files import write_json
 from nodepiece.graph.arrays import FloatArray
 from nodepiece.inference.bulk import Scoring
-from nodepiece.inference.discover import (
-    DiscoverSettings,
-    allowed_facts,
-    discover_facts,
-    scope_of,
-    scores_queries,
-    search_queries,
-)
+from nodepiece.inference.discover import DiscoverSettings, discover_facts, scope_of
+from nodepiece.inference.fact_search import allowed_facts, scores_queries, search_queries
 from nodepiece.inference.pair_search import NOTHING, Best
 from nodepiece.inference.run import load_links
+from nodepiece.inference.search_progress import SearchProgress
 
 SEED = 0
 
@@ -92,7 +87,15 @@ def check(snapshot: Scoring, number: int, top: int) -> dict[str, Any]:
         best = Best(top)
         allowed = allowed_facts(snapshot, NOTHING)
         scope = scope_of(snapshot, settings)
-        search_queries(snapshot, scope, relation, best, allowed, settings.memory_budget)
+        search_queries(
+            snapshot,
+            scope,
+            relation,
+            best,
+            allowed,
+            memory_budget=settings.memory_budget,
+            progress=SearchProgress(),
+        )
         best.settle()
         recalls.append(recall(found, best.scores))
     return {

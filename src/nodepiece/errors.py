@@ -73,4 +73,4 @@ def one_line(text: str) -> str:
 
 
 class Stopped(Exception):
-    """An orderly interruption; its message has the command to continue. Exit status 130."""
+    """An orderly interruption; its message says what was done so far. Exit status 130."""

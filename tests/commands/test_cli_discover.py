@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -10,6 +11,8 @@ import pytest
 from tests.golden.write import STORED_RUNS
 
 import nodepiece as library
+from nodepiece.inference import fact_search
+from nodepiece.inference.search_progress import SearchProgress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,10 +50,26 @@ def test_limits_of_nodes_are_files(nodepiece: Nodepiece, trained: Path, tmp_path
     assert found == {(h, t) for h in ("Kenya", "Uganda") for t in ("Spanish", "French")}
 
 
+def test_nodes_may_be_those_of_a_type(nodepiece: Nodepiece, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "heads.txt").write_text("Kenya\nPeru\n")
+
+    ran = nodepiece(
+        *("discover", trained, "--top", 200, "-o", "-", "--heads", tmp_path / "heads.txt"),
+        *("--head-type", "in region", "Africa", "--tail-type", "in region", "Europe"),
+    )
+
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    europe = library.load(trained).known(relation="in region", tail="Europe")
+    assert {row["head"] for row in rows} == {"Kenya"}
+    assert {row["tail"] for row in rows} <= set(europe) and len(rows) > 5
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         (["--relation", "has langage"], "unknown relation 'has langage'; did you mean"),
+        (["--head-type", "in regon", "Africa"], "unknown relation 'in regon'; did you mean"),
+        (["--tail-type", "in region", "Kenya"], "no node has the relation 'in region' to 'Kenya'"),
         (["--min-score", "1e9"], "there is no missing fact of that kind; lift some of the limits"),
         (["-o", "missing.txt"], "cannot write missing.txt"),
     ],
@@ -67,3 +86,37 @@ def test_a_run_of_node_classification_has_no_missing_facts(nodepiece: Nodepiece)
     ran = nodepiece("discover", STORED_RUNS / "classes")
 
     assert ran.status == 2 and "it predicts no facts; ask for the classes of a node" in ran.err
+
+
+def interrupt_after_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C once four queries are scored."""
+    add = SearchProgress.add
+
+    def add_and_interrupt(progress: SearchProgress, number: int) -> None:
+        add(progress, number)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(fact_search, "QUERIES_AT_ONCE", 4)
+    monkeypatch.setattr(SearchProgress, "add", add_and_interrupt)
+
+
+def test_ctrl_c_ends_the_search_with_what_was_found(
+    nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_after_a_batch(monkeypatch)
+    output = tmp_path / "missing.csv"
+
+    ran = nodepiece("discover", STORED_RUNS / "walks", "--top", 2, "-o", output)
+
+    assert ran.status == 130 and f"wrote {output}: 2 facts" in ran.err
+    assert "stopped after 4 of " in ran.err and "these are the best facts of those" in ran.err
+
+
+def test_ctrl_c_before_anything_was_found_is_one_sentence(
+    nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_after_a_batch(monkeypatch)
+
+    ran = nodepiece("discover", STORED_RUNS / "walks", "--min-score", "1e9")
+
+    assert ran.status == 130 and "which have no missing fact of that kind" in ran.err

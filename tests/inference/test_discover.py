@@ -17,7 +17,7 @@ from tests.tasks.couples import experiment
 from nodepiece.data.dataset import SPLITS
 from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.errors import InputError
-from nodepiece.inference import discover
+from nodepiece.inference import discover, fact_search
 from nodepiece.inference.facts import FactRun, fact_run
 from nodepiece.inference.pair_search import Best
 from nodepiece.inference.run import load
@@ -91,7 +91,7 @@ def test_few_facts_are_in_memory_at_once(run: FactRun, monkeypatch: pytest.Monke
         add(best, scores, triples)
 
     monkeypatch.setattr(Best, "add", counted)
-    monkeypatch.setattr(discover, "FACTS_AT_ONCE", 100)
+    monkeypatch.setattr(fact_search, "FACTS_AT_ONCE", 100)
 
     check(run.discover(top=20), every_fact(run), 20)
     assert sizes[0] <= 100  # then a fact has to exceed others
@@ -193,6 +193,39 @@ def test_with_a_calibration_they_come_by_probability(
     assert run.score([("person 0", "lives in", "town 0")])["probability"][0].as_py() > 0.5
 
 
+@pytest.mark.parametrize("at_once", [4, 10_000])
+def test_with_a_calibration_a_node_occurs_in_a_few_facts_of_all_relations_together(
+    run: FactRun, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.inference.calibration.probabilities", with_probabilities)
+    monkeypatch.setattr(discover, "ROUND_FACTS", at_once)
+    relations = run.dataset.names.relations.to_pylist()
+    number: Counter[str] = Counter()
+    expected = []
+    by_probability = sorted(
+        every_fact(run).items(), key=lambda item: (-relations.index(item[0][1]), -item[1])
+    )
+    for (head, _, tail), score in by_probability:
+        if number[head] < 2 and number[tail] < 2:
+            expected.append(score)
+            number.update([head, tail])
+
+    table = run.discover(top=25, per_node=2)
+
+    assert len(set(table["relation"].to_pylist())) > 1
+    np.testing.assert_allclose(table["score"].to_numpy(), expected[:25], atol=1e-4)
+    ends = Counter(table["head"].to_pylist() + table["tail"].to_pylist())
+    assert max(ends.values()) == 2
+
+
+def test_a_removed_node_is_refused(run: FactRun, tmp_path: Path) -> None:
+    changed = fact_run(load(shutil.copytree(run.folder, tmp_path / "run")))
+    update_run(changed, remove_nodes=["person 2"])
+
+    with pytest.raises(InputError, match="node 'person 2' was removed from the graph"):
+        changed.discover(heads=["person 1", "person 2"])
+
+
 def test_what_cannot_be_looked_for_is_refused(run: FactRun) -> None:
     with pytest.raises(InputError, match="unknown relation 'lives im'; did you mean 'lives in'"):
         run.discover(relations=["lives im"])
@@ -222,10 +255,35 @@ def test_a_search_that_scores_many_queries_says_so(
 ) -> None:
     run.discover(top=1)
     assert not caplog.records  # vectors are searched, and not query by query
-    monkeypatch.setattr("nodepiece.inference.discover.MANY_QUERIES", 3)
+    monkeypatch.setattr(discover, "FEW_QUERIES", 3)
     monkeypatch.setattr(Snapshot, "vector_scores", lambda _: None)
     run.discover(top=1)
-    assert "queries (head, relation, ?) are scored; name relations" in caplog.text
+    facts = run.dataset.train.triples
+    num_queries = len(np.unique(facts[:, :2], axis=0))
+    said = f"all {num_queries} queries (head, relation, ?) are scored, in about "
+    assert said in caplog.text
+
+
+def test_a_stopped_search_has_the_best_facts_of_the_queries_so_far(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fact_search, "QUERIES_AT_ONCE", 4)
+    walks = fact_run(load(STORED_RUNS / "walks"))
+    seen: list[tuple[int, int]] = []
+
+    table = walks.discover(
+        top=5,
+        progress=lambda *numbers: seen.append(numbers),
+        should_stop=lambda: seen[-1][0] >= 4,
+    )
+
+    facts = walks.dataset.train.triples
+    heads = np.unique(facts[facts[:, 1] == 0, 0])[:4].tolist()
+    first = {walks.dataset.names.node(head) for head in heads}
+    name = walks.dataset.names.relation(0)
+    scores = {fact: s for fact, s in every_fact(walks).items() if fact[0] in first}
+    check(table, {fact: score for fact, score in scores.items() if fact[1] == name}, 5)
+    assert [done for done, _ in seen] == [0, 4]
 
 
 def test_progress_counts_queries_where_every_one_is_scored(run: FactRun) -> None:

@@ -1,15 +1,16 @@
 """nodepiece discover: the likeliest missing facts of a graph."""
 
 import math
+import signal
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
 from rich.table import Table
 
 from nodepiece.commands.bulk import TableFileOption, check_output_file, write_rows
-from nodepiece.commands.console import count, err, out
+from nodepiece.commands.console import count, err, interrupts, out
 from nodepiece.commands.evaluate import RunArgument
 from nodepiece.commands.graphs import (
     ColumnsOption,
@@ -27,7 +28,12 @@ from nodepiece.commands.new_facts import (
 )
 from nodepiece.commands.progress import counted
 from nodepiece.commands.train import DeviceOption
-from nodepiece.errors import InputError
+from nodepiece.errors import InputError, Stopped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from nodepiece.inference.opened_run import Run
 
 FEW = 20  # facts that are printed where no file is given
 
@@ -52,6 +58,20 @@ def discover(
     tails: Annotated[
         Path | None,
         typer.Option("--tails", metavar="FILE", help="Only these tails: a file, one name a line."),
+    ] = None,
+    head_type: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--head-type",
+            metavar="RELATION NODE",
+            help="Only heads that have this relation to this node: --head-type 'instance of' city.",
+        ),
+    ] = None,
+    tail_type: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--tail-type", metavar="RELATION NODE", help="Only tails of that kind, likewise."
+        ),
     ] = None,
     per_node: Annotated[
         int | None,
@@ -90,17 +110,19 @@ def discover(
 
     Known facts are left out, and so are nodes that no known fact has at that end of the relation,
     unless --any-candidate is given. The search is exact. With walks or propagation every query
-    (head, relation, ?) is scored, which takes long in a large graph: the time that is left is
-    printed, and --relation, --heads and --tails search less. The score of a fact is that of its
+    (head, relation, ?) is scored, which takes long in a large graph: their number and the time are
+    printed first, --relation and --heads search fewer, and Ctrl-C ends the search with the best
+    facts of the queries so far. The score of a fact is that of its
     tail, given head and relation; scores of different relations compare as well as training made
     them comparable. Where the run has calibrated probabilities, facts come by probability, which is
     that by the query for the tail; nodepiece score also has that by both queries, for tail and
     head.
     """
-    from nodepiece.inference.discover import scores_queries
+    from nodepiece.inference.fact_search import scores_queries
     from nodepiece.inference.facts import FactRun
     from nodepiece.inference.run import load
     from nodepiece.tasks.train import choose_device
+    from nodepiece.training.interrupts import stop_on_interrupt
 
     if output is not None:
         check_output_file(output)
@@ -111,8 +133,28 @@ def discover(
         opened = opened.on_graph(read_facts(graph, options), unseen_relations=unseen_relations)
     if facts is not None:
         opened = opened.with_facts(read_facts(facts, options))
-    is_by_query = isinstance(opened, FactRun) and scores_queries(opened.snapshot)
-    with counted("searching", "queries" if is_by_query else "relations") as advance:
+    chosen = [
+        of_type(opened, names, kind)
+        for names, kind in zip(chosen, (head_type, tail_type), strict=True)
+    ]
+    noun = "relations"
+    if isinstance(opened, FactRun) and scores_queries(opened.snapshot):
+        noun = "queries"
+    searched = (0, 0)
+    with (
+        counted("searching", noun) as advance,
+        stop_on_interrupt(
+            lambda: True,
+            lambda: err.print("stopping with what was found; press Ctrl-C again to stop at once"),
+            lambda: interrupts.append(signal.SIGINT),
+        ) as should_stop,
+    ):
+
+        def count_searched(done: int, total: int) -> None:
+            nonlocal searched
+            searched = (done, total)
+            advance(done, total)
+
         found = opened.discover(
             top=top or (1000 if output else FEW),
             relations=relation,
@@ -122,15 +164,38 @@ def discover(
             min_score=-math.inf if min_score is None else min_score,
             min_probability=min_probability,
             any_candidate=any_candidate,
-            progress=advance,
+            progress=count_searched,
+            should_stop=should_stop,
         )
+    stopped = ""
+    if should_stop() and searched[0] < searched[1]:
+        stopped = f"stopped after {searched[0]:,} of {searched[1]:,} {noun}"
     if not len(found):
+        if stopped:
+            raise Stopped(f"{stopped}, which have no missing fact of that kind")
         raise InputError("there is no missing fact of that kind; lift some of the limits")
     if output is not None:
         write_rows(output, found.schema, [found])
         if output != "-":
             err.print(f"wrote {output}: {count(len(found), 'fact')}", soft_wrap=True)
-        return
+    else:
+        print_facts(found)
+    if stopped:
+        raise Stopped(f"{stopped}; these are the best facts of those")
+
+
+def of_type(run: "Run", names: list[str] | None, kind: tuple[str, str] | None) -> list[str] | None:
+    """The nodes with a relation to a node, of given ones if there are some; None: any node."""
+    if kind is None:
+        return names
+    relation, node = kind
+    found = run.known(relation=relation, tail=node)
+    if not found:
+        raise InputError(f"no node has the relation {relation!r} to {node!r}; name another type")
+    return found if names is None else [name for name in names if name in set(found)]
+
+
+def print_facts(found: "pa.Table") -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", justify="right")
     for name in ("head", "relation", "tail"):

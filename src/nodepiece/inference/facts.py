@@ -26,6 +26,7 @@ from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.opened_run import Prediction, Run, node_list
 from nodepiece.inference.queries import Refused, removed_node
 from nodepiece.inference.score_facts import score_in_batches, score_schema
+from nodepiece.inference.search_progress import ShouldStop
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,7 @@ class FactRun(Run):
         min_probability: float = 0.0,
         any_candidate: bool = False,
         progress: Progress | None = None,
+        should_stop: ShouldStop | None = None,
     ) -> pa.Table:
         refuse_after_fork()
         settings = DiscoverSettings(
@@ -210,7 +212,7 @@ class FactRun(Run):
             self.experiment.evaluation.memory_budget,
             self.calibrated,
         )
-        return discover_facts(self.snapshot, settings, progress=progress)
+        return discover_facts(self.snapshot, settings, progress=progress, should_stop=should_stop)
 
     def explain(
         self,

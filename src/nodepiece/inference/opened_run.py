@@ -21,6 +21,7 @@ from nodepiece.inference.explanation import Explanation
 from nodepiece.inference.forked import refuse_after_fork
 from nodepiece.inference.named_vectors import NamedVectors
 from nodepiece.inference.opened_files import OpenedFiles
+from nodepiece.inference.search_progress import ShouldStop
 from nodepiece.inference.similar import SIMILAR_SCHEMA, NodeVectors, similar_in_batches
 from nodepiece.settings import Experiment
 from nodepiece.tasks.task import Task
@@ -34,7 +35,7 @@ INTERNAL = {  # attributes of runs that other modules use, and users do not
     *("address", "encoded", "evaluator", "is_present", "is_up_to_date", "node_vectors", "opened"),
     *("patched", "other_graph", "snapshot", "snapshot_on_disk", "task", "updates"),
     *("answer_many", "answer_settings", "calibrated", "no_facts", "node_table", "num_trained"),
-    *("score_many", "similar_many"),
+    *("for_other_facts", "is_hypothetical", "publish", "score_many", "similar_many"),
 }
 
 
@@ -178,13 +179,13 @@ class Run:
         """The likeliest answers to many queries, in their order, best first, as an Arrow table.
 
         `queries` are (head, relation, tail) by name with "?", "" or None for the part that is asked
-        for, in any mix; or a table (Arrow, pandas, polars) with these three columns. The columns of
-        the result are `query` (the position of the query, from 0), `asked`, `head`, `relation`,
-        `tail`, `score`, `rank`, in a run with a calibration `probability` (by this query alone),
-        and with `include_known` also `known`. Answers are those of `predict`. `seen_candidates`
-        leaves out nodes that the graph does not have at that end of the relation. A query that
-        cannot be answered is an InputError; with `skip_unknown`, those that name unknown nodes or
-        relations are left out.
+        for, in any mix; an array of such rows; or a table (Arrow, pandas, polars) with these three
+        columns. The columns of the result are `query` (the position of the query, from 0), `asked`,
+        `head`, `relation`, `tail`, `score`, `rank`, in a run with a calibration `probability` (by
+        this query alone), and with `include_known` also `known`. Answers are those of `predict`.
+        `seen_candidates` leaves out nodes that the graph does not have at that end of the relation.
+        A query that cannot be answered is an InputError; with `skip_unknown`, those that name
+        unknown nodes or relations are left out.
         """
         raise InputError(self.no_facts())
 
@@ -193,13 +194,13 @@ class Run:
     ) -> pa.Table:
         """Scores and filtered ranks of facts, known or not, in their order, as an Arrow table.
 
-        `facts` are (head, relation, tail) by name, or a table with these three columns. The columns
-        of the result are `fact` (the position, from 0), `head`, `relation`, `tail`, `score` (of the
-        tail, given the other two), `tail_rank` and `head_rank` (among all nodes without other known
-        answers, ties counted half, as in `evaluate`) and `known`. A run with a calibration also has
-        `tail_probability` and `head_probability`, by the query for the tail and by that for the
-        head, as `predict` has them, and `probability`, by both. `skip_unknown` leaves out facts
-        that name unknown nodes or relations.
+        `facts` are (head, relation, tail) by name, an array of such rows, or a table with these
+        three columns. The columns of the result are `fact` (the position, from 0), `head`,
+        `relation`, `tail`, `score` (of the tail, given the other two), `tail_rank` and `head_rank`
+        (among all nodes without other known answers, ties counted half, as in `evaluate`) and
+        `known`. A run with a calibration also has `tail_probability` and `head_probability`, by the
+        query for the tail and by that for the head, as `predict` has them, and `probability`, by
+        both. `skip_unknown` leaves out facts that name unknown nodes or relations.
         """
         raise InputError(self.no_facts())
 
@@ -215,6 +216,7 @@ class Run:
         min_probability: float = 0.0,
         any_candidate: bool = False,
         progress: Progress | None = None,
+        should_stop: ShouldStop | None = None,
     ) -> pa.Table:
         """The likeliest missing facts of the whole graph, best first, as an Arrow table.
 
@@ -224,7 +226,8 @@ class Run:
         has as a head of the relation, unless `any_candidate`; likewise its tail. `per_node`: a node
         occurs in at most so many facts, those of highest score. `progress` gets the numbers of
         relations searched and of all; with walks or propagation, every query (head, relation, ?) is
-        scored, and queries are counted.
+        scored, and queries are counted. `should_stop` is called between two steps of the search; if
+        it returns True, the best facts so far are returned.
 
         The score is that of the tail, given head and relation. Scores of different queries compare
         as well as training made them comparable; probabilities, where there are some, do.
@@ -267,7 +270,7 @@ class Run:
         splits: Sequence[str] = SPLITS,
     ) -> list[str]:
         """The known answers to a query, by name, which `predict` leaves out."""
-        return []
+        raise InputError(self.no_facts())
 
     def classify(self, node: str, *, top: int = 10) -> list[Prediction]:
         """The likeliest classes of a node, best first, by name."""
