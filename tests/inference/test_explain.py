@@ -14,6 +14,7 @@ from tests.tasks.professions import EXPERIMENT, professions
 
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import IntArray
+from nodepiece.inference import necessary_facts, similar_facts
 from nodepiece.inference.explain_paths import BY_PROPAGATION, BY_REMOVAL, BY_WALKS
 from nodepiece.inference.explained import named_fact
 from nodepiece.inference.explanation import Explanation
@@ -241,6 +242,24 @@ def test_the_numbers_of_reasons_are_limits(runs: dict[str, FactRun]) -> None:
     assert few.rank_without_all is None
     with pytest.raises(InputError, match="paths must be 0 or more, got -1"):
         runs["walks"].explain(head=head, relation=relation, tail=tail, paths=-1)
+
+
+def test_limits_that_the_search_reached_are_said(
+    runs: dict[str, FactRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs["pieces"]
+    assert explained(run).limits == ()
+    for name in ("NUM_BY_RULES", "NUM_NEAR"):
+        monkeypatch.setattr(necessary_facts, name, 1)
+    monkeypatch.setattr(similar_facts, "MAX_FACTS", 2)
+
+    found = explained(run)
+
+    assert len(found.limits) == 2
+    assert "facts of the two nodes, the " in found.limits[0]
+    assert found.limits[1].startswith("similar facts are those of the first 2 of ")
+    assert "Limits of the search" in str(found)
+    assert Explanation.from_json(found.to_json()) == found
 
 
 def test_wrong_names_suggest_the_nearest(runs: dict[str, FactRun]) -> None:

@@ -7,7 +7,13 @@ import pytest
 
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
-from nodepiece.inference.rule_evidence import MAX_CONFIDENCE, PRIOR, Support, rule_support
+from nodepiece.inference.rule_evidence import (
+    MAX_CONFIDENCE,
+    MAX_HEADS,
+    PRIOR,
+    Support,
+    rule_support,
+)
 
 NUM_NODES, NUM_RELATIONS = 8, 2
 
@@ -176,3 +182,14 @@ def test_no_path_is_left_out_however_many_there_are() -> None:
     support = rule_support(build_adjacency(graph), 0, 2, 1, (facts_of[0], facts_of[1]))
 
     assert len(support.paths) == len(np.unique(support.paths, axis=0)) == 20_050
+
+
+@pytest.mark.parametrize("num_heads", [MAX_HEADS, MAX_HEADS + 1])
+def test_more_cases_than_are_counted_are_said(num_heads: int) -> None:
+    """0 has relation 1 to node 1, as so many other heads have, each to a node of its own."""
+    others = 2 + np.arange(num_heads)
+    shown = np.stack([others, 0 * others + 1, others + num_heads], axis=1)
+    triples = np.concatenate([[[0, 1, 1]], shown]).astype(np.int32)
+    graph = KnowledgeGraph(triples, 2 + 2 * num_heads, 2)
+
+    assert support_of(graph, 0, 0, 1).is_limited == (num_heads > MAX_HEADS)

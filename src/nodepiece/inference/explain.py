@@ -22,7 +22,7 @@ from nodepiece.inference.local_vectors import LocalVectors
 from nodepiece.inference.necessary_facts import Necessity
 from nodepiece.inference.removal_estimates import VectorEstimates
 from nodepiece.inference.score_facts import fact_probabilities
-from nodepiece.inference.similar_facts import similar_facts
+from nodepiece.inference.similar_facts import similar_facts, similar_limits
 from nodepiece.inference.snapshot import Snapshot
 from nodepiece.tokenizer.changing_tokens import NO_FACTS
 from nodepiece.tokenizer.token_rows import TokenRows
@@ -82,6 +82,8 @@ def explain_fact(
     shared, carrying = explain_pieces(explained, answer, scores, settings.pieces)
     search = Necessity(explained, answer, before, paths.losses, estimates)
     necessary, after = search.find(settings.facts)
+    limits = search.limits() if settings.facts else ()
+    limits += similar_limits(explained, ids[1]) if settings.similar else ()
     chances: tuple[float | None, float | None, float | None] = (None, None, None)
     if calibrated is not None:
         both_scores = np.array([before.score]), np.array([float(of_heads[ids[0]])])
@@ -106,6 +108,7 @@ def explain_fact(
         None if after is None else after.rank,
         None if after is None else after.score,
         similar_facts(explained, *ids, top=settings.similar),
+        limits,
     )
 
 

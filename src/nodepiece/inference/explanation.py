@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from nodepiece.graph.short_text import plural
 from nodepiece.inference.explanation_svg import draw_paths
 from nodepiece.inference.explanation_text import as_text
 from nodepiece.tokenizer.changing_graph import NamedFact
@@ -83,6 +84,7 @@ class Explanation:
     rank_without_all: float | None  # without all necessary facts; None: there are none
     score_without_all: float | None
     similar: tuple[SimilarFact, ...]  # most similar first
+    limits: tuple[str, ...] = ()  # of the search that were reached, a sentence each
 
     def __str__(self) -> str:
         return as_text(self.to_json())
@@ -90,8 +92,8 @@ class Explanation:
     def __repr__(self) -> str:
         fact = " - ".join((self.head, self.relation, self.tail))
         return (
-            f"Explanation({fact[:60]!r}: rank {self.rank:g}, {len(self.paths)} paths, "
-            f"{len(self.necessary)} necessary facts)"
+            f"Explanation({fact[:60]!r}: rank {self.rank:g}, {plural(len(self.paths), 'path')}, "
+            f"{plural(len(self.necessary), 'necessary fact')})"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -146,6 +148,7 @@ class Explanation:
             "similar": [
                 {"fact": list(each.fact), "similarity": each.similarity} for each in self.similar
             ],
+            "limits": list(self.limits),
         }
 
     @staticmethod
@@ -181,6 +184,7 @@ class Explanation:
             tuple(
                 SimilarFact(tuple(each["fact"]), each["similarity"]) for each in content["similar"]
             ),
+            tuple(content.get("limits", ())),
         )
 
     def to_svg(self) -> str:

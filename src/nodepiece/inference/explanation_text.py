@@ -33,6 +33,11 @@ def lines_of(content: dict[str, Any]) -> Iterator[str]:
         yield from folded("Similar facts, by the mean cosine of the vectors of both nodes")
         for each in content["similar"]:
             yield from folded(fact_text(each["fact"]), f"{each['similarity']:8.3f}  ")
+    if content.get("limits"):
+        yield ""
+        yield "Limits of the search"
+        for limit in content["limits"]:
+            yield from folded(limit, "          ")
 
 
 def paths_text(content: dict[str, Any]) -> Iterator[str]:

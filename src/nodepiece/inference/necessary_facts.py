@@ -25,7 +25,7 @@ from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.inference.answer_rank import Outcome, RankedAnswer
 from nodepiece.inference.explained import Explainable, named_fact
 from nodepiece.inference.explanation import NecessaryFact
-from nodepiece.inference.rule_evidence import Support, rule_support
+from nodepiece.inference.rule_evidence import MAX_CASES, MAX_HEADS, Support, rule_support
 
 NUM_BY_RULES = 40  # candidates by the support of rules
 NUM_NEAR = 12  # candidates by closeness
@@ -63,7 +63,7 @@ class Necessity:
 
         If no such facts make the answer fall, they are those that lower it most.
         """
-        pool = self.candidates()
+        pool, _ = self.candidates
         chosen: list[int] = []
         after = self.before
         while len(chosen) < most and len(pool) and not self.is_enough(chosen, after):
@@ -153,8 +153,28 @@ class Necessity:
         found = self.estimates.log_shares([triples[facts] for facts in sets], lost)
         return after.log_share - found
 
-    def candidates(self) -> LongArray:
-        """The positions of facts that may be necessary, likely ones first."""
+    def limits(self) -> tuple[str, ...]:
+        """Which limits the search reached, a sentence each."""
+        pool, num_facts = self.candidates
+        reached = []
+        if len(pool) < num_facts:
+            reached.append(
+                f"of the {num_facts:,} facts of the two nodes, the {len(pool):,} likeliest ones "
+                "were taken out"
+            )
+        if self.support.is_limited:
+            reached.append(
+                f"the cases of rules were counted from {MAX_HEADS:,} heads, or up to "
+                f"{MAX_CASES:,} cases; the graph has more"
+            )
+        return tuple(reached)
+
+    @cached_property
+    def candidates(self) -> tuple[LongArray, int]:
+        """The positions of facts that may be necessary, and the number of all facts of the nodes.
+
+        The fact itself is none of them.
+        """
         graph, answer = self.snapshot.dataset.train, self.answer
         triples, head, tail = graph.triples, answer.head, answer.tail
         of_head = (triples[:, 0] == head) | (triples[:, 2] == head)
@@ -172,7 +192,7 @@ class Necessity:
             lost = self.path_losses[facts]
             by_paths = facts[np.argsort(-lost, kind="stable")][: int((lost > 0).sum())]
             every.append(by_paths[:NUM_BY_PATHS])
-        return np.unique(np.concatenate(every))
+        return np.unique(np.concatenate(every)), len(facts)
 
     def distances(self, facts: LongArray) -> FloatArray:
         """How far the other node of each fact is from the other end; rare nodes first in a tie."""

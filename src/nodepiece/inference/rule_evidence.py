@@ -13,7 +13,8 @@ for a fact (h, r, t):
 The confidence of a rule is (true cases + PRIOR * share) / (all cases + PRIOR), where `share` is
 that of t among all x with some (x, r, ?): a rule with few cases says little more than that. A rule
 adds to the odds of the fact what the odds of its confidence exceed those of the share by, and
-nothing if they do not. The case of the fact itself does not count.
+nothing if they do not. The case of the fact itself does not count. In a large graph the cases of
+the last two kinds are counted from the first heads only (`Support.is_limited`).
 """
 
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ class Support:
     of_facts: FloatArray  # (2, num_own) by rules that one fact grounds: of the head, of the tail
     paths: LongArray  # (num_paths, 2) places in `facts`
     of_paths: FloatArray  # (num_paths,) by rules that two facts ground together
+    is_limited: bool = False  # some rules have more cases than were counted
 
     def log_odds(self, gone: LongArray) -> float:
         """What rules add to the log of the odds without some facts, by position."""
@@ -89,13 +91,13 @@ def rule_support(
         fact = (node, kind, answer)
         of_edges.append(_by_constants(arrays, fact, num_direct, shares[-1], has_kind, marks))
     ends = (head, relation, tail)
-    paths, of_paths = _by_paths(arrays, ends, num_direct, shares[0], marks, of_edges[0])
+    paths, of_paths, is_limited = _by_paths(arrays, ends, num_direct, shares[0], marks, of_edges[0])
     facts, place = np.unique(np.concatenate(facts_of), return_inverse=True)
     num_edges = len(of_edges[0])  # of the head
     sides = zip(np.split(place, [num_edges]), of_edges, strict=True)
     of_facts = np.stack([np.bincount(own, added, len(facts)) for own, added in sides]).astype(float)
     paths[:, 1] += num_edges
-    return Support(facts, of_facts, place[paths], of_paths)
+    return Support(facts, of_facts, place[paths], of_paths, is_limited)
 
 
 @njit(cache=True)
@@ -164,8 +166,8 @@ def _by_constants(edges, fact, num_direct, share, has_kind, marks):  # type: ign
 def _by_paths(edges, fact, num_direct, share, marks, of_head):  # type: ignore[no-untyped-def]
     """What rules without constants add: those of one fact to `of_head`, those of two as paths.
 
-    Returns (num_paths, 2) places among the edges of head and of tail, and (num_paths,). The cases
-    of a rule are counted from up to MAX_HEADS heads of its relation.
+    Returns (num_paths, 2) places among the edges of head and of tail, (num_paths,), and whether a
+    rule has more cases than those of MAX_HEADS heads, or than MAX_CASES.
     """
     offsets, neighbours, relations = edges
     head, relation, tail = fact
@@ -178,13 +180,14 @@ def _by_paths(edges, fact, num_direct, share, marks, of_head):  # type: ignore[n
     of_back = np.unique(relations[offsets[tail] : offsets[tail + 1]])
     known = np.full((len(of_first), len(of_back) + 1), -1.0)
     paths, of_paths = np.empty((64, 2), np.int64), np.empty(64)
-    number = 0
+    number, is_limited = 0, False
     for place in range(offsets[head], offsets[head + 1]):
         first, middle = relations[place], neighbours[place]
         row = np.searchsorted(of_first, first)
         if middle == tail and first != relation:
             if known[row, -1] < 0.0:
-                cases, true = _cases(edges, fact, first, -1, marks)
+                cases, true, is_cut = _cases(edges, fact, first, -1, marks)
+                is_limited |= is_cut
                 known[row, -1] = _added(true, cases, share)
             of_head[place - offsets[head]] += known[row, -1]
         at = np.searchsorted(sorted_other, middle)
@@ -196,7 +199,8 @@ def _by_paths(edges, fact, num_direct, share, marks, of_head):  # type: ignore[n
             column = np.searchsorted(of_back, relations[offsets[tail] + back])
             if known[row, column] < 0.0:
                 second = (relations[offsets[tail] + back] + num_direct) % num_relations
-                cases, true = _cases(edges, fact, first, second, marks)
+                cases, true, is_cut = _cases(edges, fact, first, second, marks)
+                is_limited |= is_cut
                 known[row, column] = _added(true, cases, share)
             if known[row, column] > 0.0:
                 if number == len(of_paths):
@@ -205,19 +209,20 @@ def _by_paths(edges, fact, num_direct, share, marks, of_head):  # type: ignore[n
                 paths[number] = (place - offsets[head], back)
                 of_paths[number] = known[row, column]
                 number += 1
-    return paths[:number].copy(), of_paths[:number].copy()
+    return paths[:number].copy(), of_paths[:number].copy(), is_limited
 
 
 @njit(cache=True)
 def _cases(edges, fact, first, second, marks):  # type: ignore[no-untyped-def]
-    """The cases of r(x, y) <- first(x, y), or <- first(x, z), second(z, y), and the true ones."""
+    """The cases of r(x, y) <- first(x, y), or <- first(x, z), second(z, y), and the true ones.
+
+    The last result: whether there are heads whose cases were not counted.
+    """
     offsets, neighbours, relations = edges
     head, relation, _ = fact
     cases, true, seen = 0, 0, 0
     # Start from nodes that have `first`: those on the other side of the head's edges along it.
     for node in range(len(offsets) - 1):
-        if seen >= MAX_HEADS or cases >= MAX_CASES:
-            break
         if node == head:
             continue
         has_first = False
@@ -227,6 +232,8 @@ def _cases(edges, fact, first, second, marks):  # type: ignore[no-untyped-def]
                 break
         if not has_first:
             continue
+        if seen >= MAX_HEADS or cases >= MAX_CASES:
+            return cases, true, True
         seen += 1
         for place in range(offsets[node], offsets[node + 1]):
             if relations[place] == relation:
@@ -245,4 +252,4 @@ def _cases(edges, fact, first, second, marks):  # type: ignore[no-untyped-def]
                     true += marks[neighbours[step]]
         for place in range(offsets[node], offsets[node + 1]):
             marks[neighbours[place]] = False
-    return cases, true
+    return cases, true, False

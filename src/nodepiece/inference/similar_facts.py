@@ -9,6 +9,15 @@ from nodepiece.inference.explanation import SimilarFact
 MAX_FACTS = 1 << 18  # facts that are compared, the first of the relation
 
 
+def similar_limits(snapshot: Explainable, relation: int) -> tuple[str, ...]:
+    """Whether a relation has more facts than are compared, in a sentence; nothing if it has not."""
+    graph = snapshot.dataset.train
+    number = int((graph.triples[:, 1] == relation % graph.num_relations).sum())
+    if number <= MAX_FACTS:
+        return ()
+    return (f"similar facts are those of the first {MAX_FACTS:,} of {number:,} with the relation",)
+
+
 def similar_facts(
     snapshot: Explainable, head: int, relation: int, tail: int, *, top: int
 ) -> tuple[SimilarFact, ...]:
