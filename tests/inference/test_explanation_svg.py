@@ -58,3 +58,28 @@ def test_without_paths_it_says_so() -> None:
 
 def test_long_names_keep_their_beginning_and_end() -> None:
     assert short("abcdefghijklmnopqrstuvwxyz", 12) == "abcdefg…wxyz"
+
+
+def test_of_a_long_iri_the_last_part_is_shown() -> None:
+    iri = "http://dbpedia.org/resource/The_Return_of_the_King"
+    assert short(iri, 30) == "…/The_Return_of_the_King"
+    assert short(f"{iri}/", 30) == "…/The_Return_of_the_King/"
+    assert short("/award/nominated_work/award_nominations./nominated_for", 28) == "…/nominated_for"
+    assert short(f"{iri}_extended", 20) == "…/The_Return_…tended"
+    assert short("http://www.wikidata.org/entity/a", 20) == "http://www.wi…tity/a"
+
+
+@pytest.mark.parametrize("letter", ["W", "M", "A", "H", "東", "m"])
+def test_a_box_is_as_wide_as_its_name(letter: str) -> None:
+    """In DejaVu Sans, a wide font, of 13 pixels."""
+    pixels = {"W": 12.9, "M": 11.3, "A": 8.9, "H": 9.8, "東": 13.0, "m": 12.7}[letter]
+    fact = (letter * 30, "r", "x")
+    root = ElementTree.fromstring(draw_paths(fact, [(1.0, [fact])]))
+    box = next(each for each in root.iter(f"{SVG}rect") if each.attrib.get("class") == "end")
+    assert float(box.attrib["width"]) > 30 * pixels
+
+
+def test_scores_do_not_reach_the_first_node() -> None:
+    root = ElementTree.fromstring(draw_paths(FACT, [(-1234567.891, [FACT]), (1.0, [FACT])]))
+    ends = [each for each in root.iter(f"{SVG}rect") if each.attrib.get("class") == "end"]
+    assert float(ends[0].attrib["x"]) == float(ends[2].attrib["x"]) > 20 + 6.4 * 12

@@ -11,7 +11,8 @@ from nodepiece.tokenizer.changing_graph import NamedFact
 
 ROW, TOP, MARGIN = 64, 56, 20
 NODE_HEIGHT, CHARACTER, MAX_NAME = 30, 7.2, 30
-GAP_PADDING, MAX_RELATION = 34, 28
+GAP_PADDING, RELATION_CHARACTER, MAX_RELATION = 34, 6.4, 28
+MIN_PART = 3  # letters of the last part of an IRI that can stand for the whole
 
 STYLE = """
   svg { --ink: #1f2933; --faint: #616e7c; --line: #9aa5b1; --node: #ffffff; --end: #d9e8f7;
@@ -32,7 +33,12 @@ STYLE = """
 
 def draw_paths(fact: NamedFact, paths: Sequence[tuple[float, Sequence[NamedFact]]]) -> str:
     """The text of an SVG file of paths, given with their scores, best first."""
-    rows = [path_row(fact[0], score, steps, place) for place, (score, steps) in enumerate(paths)]
+    scores = [f"{score:.3f}" for score, _ in paths]
+    start = MARGIN + max([70.0, *(columns(score) * RELATION_CHARACTER + 14 for score in scores)])
+    rows = [
+        path_row(fact[0], scores[place], steps, start, TOP + ROW * place + 32.0)
+        for place, (_, steps) in enumerate(paths)
+    ]
     title = " — ".join(short(part, 40) for part in fact)
     lengths = [length for _, length in rows] + [columns(title) * 8.6 + 2 * MARGIN, 320.0]
     width, height = round(max(lengths)), TOP + ROW * max(1, len(rows))
@@ -49,17 +55,18 @@ def draw_paths(fact: NamedFact, paths: Sequence[tuple[float, Sequence[NamedFact]
     )
 
 
-def path_row(head: str, score: float, steps: Sequence[NamedFact], place: int) -> tuple[str, float]:
-    """The drawing of one path, and where it ends."""
-    middle, x = TOP + ROW * place + 32.0, MARGIN + 70.0
-    parts = [label(MARGIN, middle + 4, f"{score:.3f}", "score", anchor="start")]
-    drawing, x = draw_node(head, x, middle, is_end=True)
+def path_row(
+    head: str, score: str, steps: Sequence[NamedFact], start: float, middle: float
+) -> tuple[str, float]:
+    """The drawing of one path, whose first node begins at `start`, and where it ends."""
+    parts = [label(MARGIN, middle + 4, score, "score", anchor="start")]
+    drawing, x = draw_node(head, start, middle, is_end=True)
     parts.append(drawing)
     node = head
-    for number, (start, relation, end) in enumerate(steps):
-        is_forward = start == node
-        node = end if is_forward else start
-        gap = columns(short(relation, MAX_RELATION)) * 6.4 + GAP_PADDING
+    for number, (first, relation, second) in enumerate(steps):
+        is_forward = first == node
+        node = second if is_forward else first
+        gap = columns(short(relation, MAX_RELATION)) * RELATION_CHARACTER + GAP_PADDING
         parts.append(draw_edge(x, x + gap, middle, relation, is_forward))
         drawing, x = draw_node(node, x + gap, middle, is_end=number == len(steps) - 1)
         parts.append(drawing)
@@ -99,8 +106,13 @@ def label(x: float, y: float, text: str, kind: str, *, anchor: str = "middle") -
 
 
 def short(text: str, most: int) -> str:
-    """The text on one line, its middle left out if it is too long."""
+    """The text on one line; of one that is too long, the last part of an IRI, or both its ends."""
     text = printable(text)
+    if len(text) <= most:
+        return text
+    last = max(text.rstrip("/#").rfind(mark) for mark in "/#") + 1
+    if last and len(text) - last >= MIN_PART:
+        text = f"…{text[last - 1 :]}"
     if len(text) <= most:
         return text
     return f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
@@ -111,9 +123,17 @@ def printable(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def columns(text: str) -> int:
-    """The width of a text in Latin letters: some characters are twice as wide."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+def columns(text: str) -> float:
+    """The width of a text in small Latin letters: capitals and other characters are wider."""
+    return sum(map(width_of, text))
+
+
+def width_of(character: str) -> float:
+    if east_asian_width(character) in "WF":
+        return 2.0
+    if character in "MWmw@%—…":
+        return 1.75
+    return 1.35 if character.isupper() else 1.0
 
 
 def attribute(escaped: str) -> str:
