@@ -135,3 +135,11 @@ def test_names_are_saved_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> 
     names = Names(pa.array(["a"], pa.large_string()), pa.array(["r"], pa.large_string()))
     save_names(names, tmp_path / "new" / "folder")
     assert load_names(tmp_path / "new" / "folder").nodes.to_pylist() == ["a"]
+
+
+def test_where_no_relation_is_similar_some_are_listed() -> None:
+    names = Names.of(["a"], [f"P{number}" for number in range(12)])
+    with pytest.raises(
+        InputError, match=r"unknown relation 'borders'; .*; the graph has 'P0', 'P1'"
+    ):
+        names.relation_id("borders")

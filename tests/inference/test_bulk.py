@@ -112,6 +112,12 @@ def test_a_table_is_a_list_of_queries(run: LinkRun) -> None:
         run.predict_many(queries.drop("relation"))
 
 
+def test_an_array_is_a_list_of_queries(run: LinkRun) -> None:
+    queries = [("person 0", "married to", "?"), ("?", "lives in", "town 1")]
+
+    assert run.predict_many(np.array(queries)).equals(run.predict_many(queries))
+
+
 def test_a_query_that_cannot_be_answered_is_named_by_its_position(run: LinkRun) -> None:
     for wrong, sentence in (
         (("person 00", "married to", "?"), "query 1: unknown node 'person 00'; did you mean"),
@@ -192,5 +198,7 @@ def test_a_run_of_node_classification_is_refused() -> None:
 
     with pytest.raises(InputError, match="it predicts no facts; ask for the classes of a node"):
         run.predict_many([("a", "b", "?")])
+    with pytest.raises(InputError, match="it predicts no facts; ask for the classes of a node"):
+        run.known(head="a", relation="b")
     with pytest.raises(InputError, match="it predicts no facts"):
         run.score([("a", "b", "c")])

@@ -132,6 +132,7 @@ def test_facts_may_come_as_a_graph_with_names_of_its_own() -> None:
     ("arguments", "message"),
     [
         ({"add": [("Ann", "hates", "Bea")]}, "'hates' was not seen in training.*'likes', 'knows'"),
+        ({"add": [("Ann", "like", "Bea")]}, "no piece for it [(]did you mean 'likes'[?][)]; leave"),
         ({"remove": [("Anne", "likes", "Bea")]}, "unknown node 'Anne'; did you mean 'Ann'"),
         ({"remove_nodes": ["Anne"]}, "unknown node 'Anne'"),
         (

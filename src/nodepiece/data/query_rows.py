@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from nodepiece.data.blocks import ReadOptions
@@ -72,12 +73,14 @@ def open_query_file(source: str | Path, options: ReadOptions) -> Iterator[QueryF
 
 
 def numbered(rows: Any) -> Iterator[NumberedParts]:
-    """The rows of a list of triples, or of a table with columns head, relation and tail.
+    """The rows of a list of triples, of an array, or of a table of head, relation and tail.
 
     Tables are those of Arrow, pandas and polars. Rows are numbered from 0.
     """
     if hasattr(rows, "__arrow_c_stream__"):
         rows = table_rows(pa.table(rows))
+    elif hasattr(rows, "__array__"):
+        rows = np.asarray(rows).tolist()
     if isinstance(rows, str):
         raise InputError(
             f"give a list of triples, such as [('Kenya', 'borders', '?')], not {rows!r}"

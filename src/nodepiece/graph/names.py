@@ -17,6 +17,7 @@ from nodepiece.graph.suggestions import near_names
 
 INVERSE_PREFIX = "inverse of "
 BLOCK_NAMES = 1 << 20  # hashed at a time
+MAX_LISTED = 8  # relations, where none is similar to an unknown one
 FEW = 16  # up to this many names, a search one by one is faster than an index of all
 
 
@@ -94,8 +95,16 @@ class Names:
         position: int = pc.index(column, name).as_py()
         if position >= 0:
             return position
-        close = near_names(name, column)
-        raise UnknownName(f"unknown {kind} {name!r}{_suggestion(close)}", close)
+        raise unknown_name(name, column, kind)
+
+
+def unknown_name(name: str, column: pa.LargeStringArray, kind: str) -> UnknownName:
+    """The error about a name that a column lacks, with similar ones; or else some relations."""
+    close = near_names(name, column)
+    sentence = f"unknown {kind} {name!r}{_suggestion(close)}"
+    if not close and kind == "relation" and len(column):
+        sentence += f"; the graph has {few(column[: MAX_LISTED + 1].to_pylist(), MAX_LISTED)}"
+    return UnknownName(sentence, close)
 
 
 def _is_utf8(name: str) -> bool:

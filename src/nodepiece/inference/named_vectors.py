@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodepiece.errors import InputError
-from nodepiece.graph.names import Names
-from nodepiece.graph.suggestions import near_names
+from nodepiece.graph.names import Names, unknown_name
+from nodepiece.graph.short_text import few, plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,8 @@ class NamedVectors:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:
-        few = ", ".join(map(repr, self.names[:3])) + ", ..." * (len(self.names) > 3)
         count, dim = self.values.shape
-        return f"NamedVectors({count:,} {self.kind}s, dim={dim}: {few})"
+        return f"NamedVectors({plural(count, self.kind)}, dim={dim}: {few(self.names)})"
 
     def to_arrow(self) -> pa.Table:
         """A table of two columns: the name, and the vector as a list of fixed size."""
@@ -80,9 +79,7 @@ class NamedVectors:
     def _row(self, name: str) -> int:
         if name in self._rows:
             return self._rows[name]
-        close = near_names(name, pa.array(self.names, pa.large_string()))
-        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-        raise InputError(f"unknown {self.kind} {name!r}{hint}")
+        raise unknown_name(name, pa.array(self.names, pa.large_string()), self.kind)
 
 
 def named_relations(names: Names, vectors: Tensor) -> NamedVectors:

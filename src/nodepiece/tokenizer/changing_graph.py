@@ -15,7 +15,8 @@ from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.changing_adjacency import SPARE_SHARE, with_capacity
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
-from nodepiece.graph.short_text import plural
+from nodepiece.graph.short_text import few, plural
+from nodepiece.graph.suggestions import near_names
 from nodepiece.tokenizer.changing_tokens import NO_FACTS, Batch, ChangingTokens, Consequences
 from nodepiece.tokenizer.token_rows import TokenRows, keep_latest
 from nodepiece.tokenizer.tokens import TokenTable
@@ -268,11 +269,12 @@ class ChangingGraph:
         relation = self._relation_ids.get(name)
         if relation is not None:
             return relation
-        known = ", ".join(repr(known) for known in list(self._relation_ids)[:5])
+        known = list(self._relation_ids)
+        close = " or ".join(map(repr, near_names(name, pa.array(known, pa.large_string()))))
         raise InputError(
-            f"relation {name!r} was not seen in training, and there is no piece for it; leave its "
-            f"facts out, or train again with them (known are {known}"
-            + (", ...)" if len(self._relation_ids) > 5 else ")")
+            f"relation {name!r} was not seen in training, and there is no piece for it"
+            + (f" (did you mean {close}?)" if close else "")
+            + f"; leave its facts out, or train again with them (known are {few(known, 5)})"
         )
 
     def _contains(self, facts: IntArray) -> NDArray[np.bool_]:
