@@ -56,6 +56,15 @@ def test_it_ends_after_the_steps_that_there_was_time_for() -> None:
     assert ended_after((5, 9), 1) == (1, 2)
 
 
+def test_a_run_that_ended_within_its_first_epoch_has_one_too() -> None:
+    chosen = experiment(stages=(3, 5))
+    task = LinkPrediction(chosen, couples())
+
+    settings = shallow_settings(task, 48 * 7, num_steps=4, num_epochs=0)
+
+    assert settings.training.stages == (3, 4)
+
+
 def test_complex_vectors_have_an_even_length() -> None:
     chosen = experiment()
     task = LinkPrediction(

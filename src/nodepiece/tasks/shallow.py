@@ -81,7 +81,7 @@ def shallow_settings(
     experiment = task.experiment
     training = replace(
         experiment.training,
-        epochs=num_epochs,
+        epochs=max(1, num_epochs),  # 0: a run of minutes was over before the first was
         stages=ended_after(experiment.training.stages, num_steps),
         patience=0,
         hide_targets=False,
