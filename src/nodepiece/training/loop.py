@@ -177,7 +177,7 @@ def fit_stages(
         if loss is not None:
             progress.epoch += 1
             asked = asked or should_stop()
-    if asked and not is_over():
+    if asked:  # also after the last step: choices and evaluation after training may take minutes
         return fitting.interrupt()
     fitting.prefer_last()
     fitting.save()
