@@ -43,9 +43,11 @@ def stripped(notebook: Any) -> Any:
 
 
 def joined(outputs: list[Any]) -> list[Any]:
-    """Outputs in which what is printed in parts is one."""
+    """Outputs without bars, in which what is printed in parts is one."""
     whole: list[Any] = []
     for each in outputs:
+        if 'class="nodepiece-progress"' in each.get("data", {}).get("text/html", ""):
+            continue  # a bar, whose last text has times
         if whole and each["output_type"] == "stream" == whole[-1]["output_type"]:
             whole[-1]["text"] += each["text"]
         else:

@@ -113,8 +113,8 @@ def test_a_run(tmp_path: Path) -> None:
 def test_the_command_line_prints_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     from nodepiece import cli
 
-    cli.show_warnings()
-    cli.show_warnings()
+    cli.show_messages()
+    cli.show_messages()
     logging.getLogger("nodepiece.locks").warning("no locks here")
     logging.getLogger("nodepiece.locks").info("a detail")
 

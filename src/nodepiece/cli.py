@@ -117,21 +117,25 @@ add_command(experiments, example="nodepiece experiments show fb15k-237-paper")
 add_command(label, example="nodepiece label graph.tsv classes.tsv -o dataset --drop-relation P31")
 
 
-class Warnings(logging.Handler):
-    """Prints what the library logs as a warning, or worse, to standard error."""
+class Messages(logging.Handler):
+    """Prints what the library logs to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        err.print(f"{record.levelname.lower()}: {record.getMessage()}", soft_wrap=True)
+        kind = f"{record.levelname.lower()}: " if record.levelno > logging.INFO else ""
+        err.print(f"{kind}{record.getMessage()}", soft_wrap=True)
 
 
-def show_warnings() -> None:
-    logger = logging.getLogger("nodepiece")
-    if not any(isinstance(handler, Warnings) for handler in logger.handlers):
-        logger.addHandler(Warnings(logging.WARNING))
+def show_messages() -> None:
+    """Print warnings and errors, and the progress of reading a file."""
+    for name, level in (("nodepiece", logging.WARNING), ("nodepiece.reading", logging.INFO)):
+        logger = logging.getLogger(name)
+        if not any(isinstance(handler, Messages) for handler in logger.handlers):
+            logger.addHandler(Messages(level))
+    logger.setLevel(logging.INFO)
 
 
 def main() -> None:
-    show_warnings()
+    show_messages()
     arguments = sys.argv[1:]
     wants_traceback = "--debug" in arguments  # at any position
     watch_interrupts()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from tests.commands.conftest import Nodepiece
 
 
@@ -86,3 +87,13 @@ def test_an_unknown_split_is_refused(nodepiece: Nodepiece, trained: Path) -> Non
 
     assert ran.status == 2
     assert "unknown split 'tset'; it is one of train, valid, test" in ran.err
+
+
+def test_a_long_evaluation_shows_how_far_it_is(
+    nodepiece: Nodepiece, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.commands.progress.SECONDS_BETWEEN_LINES", -1.0)
+
+    ran = nodepiece("evaluate", trained)
+
+    assert "ranking: 330/330 queries; 0 s left" in ran.err

@@ -285,6 +285,9 @@ def test_a_run_with_minutes_that_was_stopped_says_how_many_are_left(
     assert 3 < left <= 5
     assert "--resume --minutes" in stopped.err
     assert stopped.err.splitlines()[-1].endswith("--memory 4GB -o run")
+    unfinished = nodepiece("predict", "run", "--head", "Kenya", "--relation", "borders")
+    again = "Finish it with: nodepiece train run/config.toml --resume --minutes N -o run"
+    assert again in unfinished.err
     refused = nodepiece(*words, "--resume")
     assert "say how many more it may take (--minutes N)" in refused.err
     assert nodepiece(*words, "--resume", "--minutes", 0.01).status == 0
@@ -361,3 +364,20 @@ def test_a_graph_is_trained_without_a_toml_file(nodepiece: Nodepiece) -> None:
     assert "10 minutes, as no --minutes were given" in ran.err
     assert "chosen: " in ran.err and "minutes are enough" in ran.err
     assert Path("run/config.toml").is_file()
+
+
+def test_it_says_what_it_does_before_the_first_epoch(
+    nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.data.read.SECONDS_BETWEEN_LINES", -1.0)
+    facts = [f"n{node}\tnext\tn{(node + step) % 40}\n" for node in range(40) for step in (1, 2)]
+    Path("ring.tsv").write_text("".join(facts))
+    ran = nodepiece(
+        *("train", "ring.tsv", "-o", "run", "--device", "cpu", "--set", "encoder.dim=8"),
+        *("--set", "training.epochs=2", "--set", "graph.layers=0"),
+    )
+    lines = ran.err.splitlines()
+    assert lines[:2] == ["reading ring.tsv", "ring.tsv: 80 facts so far"]
+    assert "timing a few steps: cross-entropy" in lines
+    assert "tokenizing 40 nodes" in lines
+    assert any(line.startswith("epoch 2/2: loss") for line in lines)

@@ -115,3 +115,16 @@ def test_facts_stated_twice_are_counted_over_all_splits_and_reported_before_trai
     assert dataset.num_repeated == 3
     said = describe_dataset(dataset)
     assert "0 for valid, 1 for test; 3 stated twice are kept once; read as text" in said
+
+
+def test_while_a_long_file_is_read_the_facts_so_far_are_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("nodepiece.data.read.SECONDS_BETWEEN_LINES", -1.0)
+    path = tmp_path / "graph.tsv"
+    path.write_text("a\tr\tb\nb\tr\tc\n")
+
+    with caplog.at_level("INFO", "nodepiece.reading"):
+        read_graph(path)
+
+    assert caplog.messages == [f"{path}: 2 facts so far"]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from nodepiece.commands.console import JsonOption, count, log, out, stage
+from nodepiece.commands.console import JsonOption, count, err, log, out
+from nodepiece.commands.progress import counted
 from nodepiece.commands.tables import score_table, scores_in_words
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
@@ -16,7 +17,7 @@ from nodepiece.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-    from nodepiece.evaluation.report import Report
+    from nodepiece.evaluation.report import Report, Scores
     from nodepiece.inference.run import Run
     from nodepiece.tasks.shallow import ShallowResult
 
@@ -81,9 +82,13 @@ def evaluate(
 
     chosen = choose_device(device)
     opened = load(run, device=chosen, overrides=overrides or ())
-    with stage(f"evaluating {run} on its {split} split"):
-        report, popularity = opened.evaluate(split), opened.popularity(split)
-        compared = opened.compare_baselines(split) if baselines else {}
+    err.print(f"evaluating {run} on its {split} split", soft_wrap=True)
+    with counted("ranking", "queries") as advance:
+        report, popularity = opened.evaluate(split, progress=advance), opened.popularity(split)
+    compared: dict[str, Scores] = {}
+    if baselines:
+        with counted("comparing with baselines", "queries") as advance:
+            compared = opened.compare_baselines(split, progress=advance)
     beside = evaluate_shallow(opened, split, chosen) if shallow else None
     if as_json:
         content = to_json(opened, report, split, with_details=per_relation)

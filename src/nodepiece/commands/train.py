@@ -3,7 +3,7 @@
 import signal
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -141,7 +141,8 @@ def train(
     memory_bytes = None if memory is None else parse_memory(memory)
     if is_automatic(experiment):
         given = overridden(overrides)
-        name, epochs = str(given.get("name", automatic_name(experiment))), 1
+        name = str(given.get("name", automatic_name(experiment)))
+        epochs = int(cast(int, given.get("training.epochs", 1)))
         if minutes is None and "training.epochs" not in given:
             minutes = DEFAULT_MINUTES
             err.print(f"{minutes:g} minutes, as no --minutes were given")

@@ -1,12 +1,14 @@
 """Readers of graphs and datasets: a file of any format, a folder of splits, standard input."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 
-from nodepiece.data.blocks import DETECT_EVERYTHING, Column, Columns, ReadOptions
+from nodepiece.data.blocks import DETECT_EVERYTHING, Block, Column, Columns, ReadOptions
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.doubts import find_doubts
 from nodepiece.data.encode import drop_duplicates, encode_facts, encode_like
@@ -24,6 +26,9 @@ __all__ = [
     "read_graph",
     "read_graph_with_report",
 ]
+
+log = logging.getLogger("nodepiece.reading")
+SECONDS_BETWEEN_LINES = 10.0  # about the facts read so far
 
 SPLIT_NAMES = {
     "train": ("train",),
@@ -98,7 +103,8 @@ def read_graph_with_report(
         source = split_files(Path(source))["train"]
     with open_source(source) as file:
         reading = FORMATS[options.format or format_of(file, source)].read(file, options)
-        facts = encode_facts(reading.blocks, largest=reading.largest, spill=spill)
+        blocks = logged_blocks(reading.blocks, file.label)
+        facts = encode_facts(blocks, largest=reading.largest, spill=spill)
     num_nodes, num_relations = len(facts.names.nodes), len(facts.names.relations)
     triples = drop_duplicates(facts.triples, num_nodes, num_relations, spill=spill)
     report = ReadReport(
@@ -113,6 +119,17 @@ def read_graph_with_report(
     if not len(triples):
         raise InputError(f"{file.label} states no fact between nodes; {advice(report)}")
     return KnowledgeGraph(triples, num_nodes, num_relations, facts.names), report
+
+
+def logged_blocks(blocks: Iterable[Block], label: str) -> Iterator[Block]:
+    """The blocks; every few seconds the number of facts so far is logged."""
+    num_facts, last = 0, perf_counter()
+    for block in blocks:
+        yield block
+        num_facts += len(block)
+        if perf_counter() - last > SECONDS_BETWEEN_LINES:
+            last = perf_counter()
+            log.info("%s: %s facts so far", label, f"{num_facts:,}")
 
 
 def advice(report: ReadReport) -> str:

@@ -1,5 +1,6 @@
 """Training on data in memory: which settings, and which facts."""
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nodepiece.data.any_graph import make_dataset
-from nodepiece.data.blocks import Column
+from nodepiece.data.blocks import Column, parse_columns
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.open import DataSource
 from nodepiece.errors import InputError
@@ -39,7 +40,7 @@ class Parts:
         )
 
     def refuse_without_facts(self) -> None:
-        for field in ("valid", "test", "columns", "relation"):
+        for field in ("valid", "test", "relation"):
             if getattr(self, field) is not None:
                 raise InputError(
                     f"{field} goes with facts in memory; give these as the first argument or as "
@@ -70,6 +71,13 @@ def with_data(
         raise InputError("facts were given twice, as the first argument and as data; give one")
     dataset = parts.dataset(experiment)
     return None if is_chosen else on_dataset(None, dataset, overrides), dataset
+
+
+def reading_columns(columns: Sequence[Column] | str | None) -> list[str]:
+    """The columns of a file as a setting of an experiment."""
+    if columns is None:
+        return []
+    return [f"reading.columns={json.dumps(parse_columns(columns), ensure_ascii=False)}"]
 
 
 def on_dataset(

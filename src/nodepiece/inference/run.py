@@ -13,11 +13,17 @@ from nodepiece.files import read_whole
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.classes import ClassRun
 from nodepiece.inference.forked import refuse_after_fork
-from nodepiece.inference.given_data import LoggedEpochs, Parts, with_data
+from nodepiece.inference.given_data import Parts, reading_columns, with_data
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.links import LinkRun
 from nodepiece.inference.opened_files import OpenedFiles
 from nodepiece.inference.opened_run import Address, Opened, Prediction, Run
+from nodepiece.inference.train_progress import (
+    NotebookBar,
+    ProgressCallback,
+    TrainProgress,
+    in_notebook,
+)
 from nodepiece.settings import Experiment, with_overrides
 from nodepiece.tasks.machine import parse_memory
 from nodepiece.tasks.registry import task_record
@@ -106,6 +112,7 @@ def train(
     overrides: Sequence[str] = (),
     minutes: float | None = None,
     memory: int | str | None = None,
+    callback: ProgressCallback | None = None,
 ) -> Run:
     """Train and evaluate an experiment, and open the run folder it wrote.
 
@@ -115,7 +122,8 @@ def train(
     unless given), the memory and the device. `data` is the folder of benchmarks, or
     facts in memory to train on instead of the experiment's dataset: anything that `nodepiece.graph`
     reads, such as triples, a DataFrame or a networkx graph. `valid` and `test` are more of the
-    same kind, and `columns` and `relation` say how to read them; without `valid`, some facts are
+    same kind, and `columns` and `relation` say how to read them (`columns` also a file); without
+    `valid`, some facts are
     held out where the settings validate (`evaluation.held_out_share`). Facts may also be given in
     place of `experiment`, and are then trained on with settings that suit most graphs, or with
     `minutes` with settings chosen for them.
@@ -126,7 +134,11 @@ def train(
     adds more. `memory` is the most to use at the peak, in bytes or such as "8GB" (on a GPU: of the
     device), by default most of what is free. `history.jsonl` in `output` has a line for every
     finished epoch, `metrics.json` the result. The logger "nodepiece" logs the progress at level
-    INFO.
+    INFO. `callback` is called about once a second, and after every epoch or validation, with a
+    dictionary: `epoch`, `step`, `steps_per_epoch`, `loss`, `facts_per_second`, `seconds` since the
+    start, `seconds_left`, and what was validated (`valid_mrr`). A notebook shows a bar.
+
+    Ctrl-C stops after the step, leaves a checkpoint, and raises KeyboardInterrupt.
     """
     if isinstance(experiment, Experiment) and overrides:
         raise InputError(
@@ -135,7 +147,9 @@ def train(
         )
     parts = Parts(valid, test, columns, relation)
     settings, source = with_data(experiment, data, parts, overrides, is_chosen=minutes is not None)
-    epochs = LoggedEpochs()
+    if isinstance(settings, str | Path):
+        overrides = [*overrides, *reading_columns(columns)]
+    epochs = TrainProgress(callback, minutes=minutes, bar=NotebookBar() if in_notebook() else None)
     with stop_on_interrupt(
         lambda: epochs.is_under_way, lambda: log.warning("stopping and saving")
     ) as should_stop:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from nodepiece.data.blocks import Column
-from nodepiece.inference.given_data import LoggedEpochs, Parts, with_data
+from nodepiece.inference.given_data import LoggedEpochs, Parts, reading_columns, with_data
 from nodepiece.tasks.machine import parse_memory
 from nodepiece.tasks.open_tuning import tune_source
+from nodepiece.tasks.study import BASE
 from nodepiece.tasks.train import choose_device
 from nodepiece.tasks.trial import TuneOptions
 from nodepiece.tasks.tune import Tuned
@@ -45,6 +46,8 @@ def tune(
     source, given = with_data(
         graph, data, Parts(valid, test, columns, relation), overrides, is_chosen=True
     )
+    if isinstance(source, str | Path) and not (Path(output) / BASE).is_file():  # it is new
+        overrides = [*overrides, *reading_columns(columns)]
     epochs = LoggedEpochs()
     with stop_on_interrupt(
         lambda: epochs.is_under_way, lambda: log.warning("stopping the search")

@@ -72,6 +72,8 @@ def open_automatic(
     if str(source) == STANDARD_INPUT:
         raise InputError("training reads its facts more than once; give a file or a folder")
     first = with_overrides(Experiment(name=name, dataset=str(source) or name), overrides)
+    if not isinstance(data, Dataset):
+        log(f"reading {source}")
     dataset = open_dataset(first.dataset, data=data, options=first.reading)
     check_nodes(dataset)
     shape = shape_of(dataset.train)
@@ -81,7 +83,7 @@ def open_automatic(
         shape,
         machine,
         minutes,
-        time_step=step_timer(shape, machine, minutes),
+        time_step=step_timer(shape, machine, minutes, log=log),
         overrides=overrides,
     )
     experiment = choice.experiment
@@ -97,7 +99,13 @@ def open_automatic(
     return LinkPrediction(experiment, split), choice.minutes
 
 
-def step_timer(shape: GraphShape, machine: Machine, minutes: float) -> TimeStep:
+def step_timer(
+    shape: GraphShape,
+    machine: Machine,
+    minutes: float,
+    *,
+    log: Callable[[str], None] = lambda sentence: None,
+) -> TimeStep:
     """A function that times a few steps of settings on a random graph of this shape, once.
 
     No longer than a small share of the minutes, even if this allows a single step.
@@ -108,6 +116,7 @@ def step_timer(shape: GraphShape, machine: Machine, minutes: float) -> TimeStep:
     def time_step(experiment: Experiment) -> float:
         key = to_toml(experiment)
         if key not in timed:
+            log(f"timing a few steps: {experiment.training.loss}")
             timed[key] = seconds_a_step(
                 experiment,
                 sizes_of_shape(shape),

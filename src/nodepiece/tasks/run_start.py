@@ -1,9 +1,11 @@
 """The beginning of a run: a folder with its data and tokens, new or of a run to resume."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from nodepiece.errors import InputError
+from nodepiece.graph.short_text import plural
 from nodepiece.tasks.run_folder import start_run
 from nodepiece.tasks.run_place import (
     check_place,
@@ -17,13 +19,20 @@ from nodepiece.training.distribution import current_processes
 
 
 def prepare_folder(
-    task: Task[Any], folder: Path, *, resume: bool, overwrite: bool, vocabulary: Path | None
+    task: Task[Any],
+    folder: Path,
+    *,
+    resume: bool,
+    overwrite: bool,
+    vocabulary: Path | None,
+    log: Callable[[str], None],
 ) -> tuple[Path, bool]:
     """The run folder to train in, with tokens, and whether a run is resumed there."""
     processes, place, is_resumed = current_processes(), folder, False
     if processes.is_first:
         place, is_resumed = start_or_resume(task, folder, resume=resume, overwrite=overwrite)
         if not is_resumed:
+            log(f"tokenizing {plural(task.graph.num_nodes, 'node')}")
             make_tokens(task.experiment, task.graph, place, vocabulary)
     is_beside = processes.any(place != folder)
     place = unfinished_folder(folder) if is_beside else folder

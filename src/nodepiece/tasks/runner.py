@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,6 +19,7 @@ from nodepiece.tasks.evaluation_time import (
     plan_evaluation,
     within_time_left,
 )
+from nodepiece.tasks.logged_progress import logged_progress
 from nodepiece.tasks.peak import peaks
 from nodepiece.tasks.registry import check_task
 from nodepiece.tasks.run_folder import (
@@ -38,7 +40,7 @@ from nodepiece.tasks.run_metrics import (
 )
 from nodepiece.tasks.run_place import finish_run, writing_run
 from nodepiece.tasks.run_start import prepare_folder
-from nodepiece.tasks.run_weights import describe_weights, save_model
+from nodepiece.tasks.run_weights import save_model
 from nodepiece.tasks.task import Model, Task
 from nodepiece.tasks.tokens import load_for_training
 from nodepiece.threads import start_kernel_threads, stop_spinning
@@ -86,6 +88,7 @@ def run_experiment(task: Task[Model], options: RunOptions) -> dict[str, Any] | N
             resume=options.resume,
             overwrite=options.overwrite,
             vocabulary=options.vocabulary,
+            log=options.log,
         )
         seconds = perf_counter() - start
         metrics = train_and_evaluate(
@@ -127,7 +130,7 @@ def train_and_evaluate(
         write_history(folder, progress.history)
     is_saved = is_first and not (folder / METRICS).is_file()  # else the run there is finished
     if is_saved:  # also if it is stopped while it chooses or evaluates
-        save_model(model, folder, unfinished=describe_weights(progress))
+        save_model(model, folder, unfinished=progress)
     if stopping.interrupted:
         return None
     options.log(f"training ended after epoch {progress.epoch}: {stopping.reason}")
@@ -144,7 +147,8 @@ def train_and_evaluate(
         update_config(folder, experiment)  # if killed before the next line: --resume
         save_model(model, folder)
     start = perf_counter()
-    test = task.evaluate(model, "test")
+    report = partial(logged_progress, noun="queries", log=options.log)
+    test = task.evaluate(model, "test", progress=report("evaluating on test"))
     seconds = {
         "tokenize": tokenize_seconds,
         "train": progress.seconds,
@@ -152,7 +156,9 @@ def train_and_evaluate(
         "evaluate": perf_counter() - start,
     }
     metrics = {
-        **describe_result(task, test, task.evaluate(model, "valid")),
+        **describe_result(
+            task, test, task.evaluate(model, "valid", progress=report("evaluating on valid"))
+        ),
         **describe_model(model, table),
         "epochs": progress.epoch,
         "steps": progress.num_steps,

@@ -105,6 +105,8 @@ def train_experiment(
                 budget = Budget(min(budget.minutes, elapsed + max(enough, MIN_MINUTES)), started)
         else:
             timed = settings if budget is None else with_validation_for(settings)
+            if not isinstance(data, Dataset):
+                log(f"reading {settings.dataset}")
             task = task_record(settings).task.open(timed, data)
             if is_link_task(settings):
                 limit = free_memory(chosen) if memory is None else memory
