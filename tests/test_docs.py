@@ -177,7 +177,8 @@ def test_the_readme_has_the_mean_of_the_inductive_splits() -> None:
 
 
 def test_ilpc_has_its_own_table_and_is_in_none_of_the_twelve_splits() -> None:
-    inductive = write_results.page().split("## Inductive link prediction")[1].split("\n## ")[0]
+    written = write_results.PAGE.read_text(encoding="utf-8")
+    inductive = written.split("\n## Inductive link prediction")[1].split("\n## ")[0]
     own, twelve = (
         inductive.split(f"### {title}")[1].split("\n### ")[0]
         for title in ("ILPC 2022 small", "All runs of the twelve splits")
