@@ -256,6 +256,7 @@ def test_a_search_that_scores_many_queries_says_so(
     run.discover(top=1)
     assert not caplog.records  # vectors are searched, and not query by query
     monkeypatch.setattr(discover, "FEW_QUERIES", 3)
+    monkeypatch.setattr(discover, "MANY_SECONDS", 0.0)
     monkeypatch.setattr(Snapshot, "vector_scores", lambda _: None)
     run.discover(top=1)
     facts = run.dataset.train.triples

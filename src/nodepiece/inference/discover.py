@@ -24,6 +24,7 @@ log = logging.getLogger("nodepiece")
 
 FEW_QUERIES = 200  # that are scored without an estimate of the time
 TIMED_QUERIES = 16  # by which the time is estimated
+MANY_SECONDS = 3.0  # from which on the estimate is a warning
 ROUND_FACTS = 10_000  # smallest number found in a round, where `per_node` leaves out some
 ROUND_FACTS_BY_QUERY = 1 << 20  # the same where every query is scored again in each round
 
@@ -101,7 +102,8 @@ def announce(snapshot: Scoring, scope: Scope) -> None:
     start = perf_counter()
     snapshot.score_tails(some, torch.full_like(some, relation)).cpu()
     seconds = (perf_counter() - start) / len(some) * number
-    log.warning(
+    log.log(
+        logging.WARNING if seconds >= MANY_SECONDS else logging.INFO,
         "the scores of this model are not products of vectors, so all %s queries "
         "(head, relation, ?) are scored, in about %s; name relations or heads to search fewer",
         f"{number:,}",
