@@ -163,7 +163,7 @@ def test_a_vector_for_every_node_takes_more_of_everything_but_tokens() -> None:
     assert beside is not None
     pieces, lookup = plan(inputs), plan(beside)
     assert lookup.parameters > 70 * pieces.parameters
-    assert lookup.training > 3 * pieces.training
+    assert lookup.training > 2.5 * pieces.training
     assert pieces.token_table == 2_500_604 * (20 * 6 + 12 * 4)
     assert lookup.token_table == 0
 

@@ -1,6 +1,6 @@
 """Estimates of memory from the sizes of a graph: the arrays that exist at the same time.
 
-The numbers of copies were counted in the code and agree with measured peaks
+The numbers of copies were counted in the code, or fitted to measured peaks
 (`benchmarks/plan_accuracy.py`). What decides against all nodes is how often scores of a batch, a
 number for each query and node, are in memory: with their gradient, in another precision, as the
 results of every step of the formula that a gradient needs, and once more for every path scorer.
@@ -26,7 +26,9 @@ SCORE_COPIES = {"cross-entropy": 2.5, SAMPLED_SOFTMAX: 5}  # of a batch, with gr
 OTHER_SCORE_COPIES = 6
 MIXED_PRECISION_COPIES = 1  # more, in bfloat16: half a copy of scores and of gradients
 WALK_COPIES = 10  # of the scores of the queries that walks are trained on
-PROPAGATION_COPIES = 25  # of states, for each layer
+PROPAGATION_COPIES = 13  # of states, for each layer
+OWN_NEGATIVE_COPIES = 16  # of the vectors of negatives that each fact has by itself
+TRANSFORMER_COPIES = 16, 5  # of the inputs of a layer, and of its hidden numbers
 LAYER_COPIES = 6  # of node vectors, for each graph layer
 EDGE_INDEX_BYTES = 120  # of an edge, grouped by source, target and relation
 
@@ -103,12 +105,16 @@ def epoch_bytes(experiment: Experiment, sizes: Sizes) -> int:
 def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
     """The bytes of activations of a step: vectors of its nodes, scores, gradients of both."""
     encoder, num_nodes = experiment.encoder, nodes_in_step(experiment, sizes)
-    numbers = score_numbers(experiment, sizes, num_nodes) + path_numbers(experiment, sizes)
+    numbers = score_numbers(experiment, sizes) + path_numbers(experiment, sizes)
     numbers += LAYER_COPIES * experiment.graph.layers * sizes.num_nodes * encoder.dim
     if not encoder.has_pieces:
         return int(4 * (2 * num_nodes * encoder.dim + numbers))
     settings = experiment.tokenizer
     num_pieces = settings.anchors_per_node + settings.relations_per_node
+    if encoder.kind == "transformer":
+        of_inputs, of_hidden = TRANSFORMER_COPIES
+        width = of_inputs * encoder.dim + of_hidden * encoder.hidden_dim
+        return int(4 * (encoder.layers * num_nodes * num_pieces * width + numbers))
     if encoder.kind == "gated-sum":
         num_products, width = settings.anchors_in(sizes.num_nodes) * 5, encoder.dim
     else:
@@ -122,7 +128,7 @@ def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
     return int(4 * (min(by_products, by_pieces) + hidden + normed + numbers))
 
 
-def score_numbers(experiment: Experiment, sizes: Sizes, num_nodes: int) -> float:
+def score_numbers(experiment: Experiment, sizes: Sizes) -> float:
     """How many numbers the scores of vectors take, gradients included."""
     training, sampled = experiment.training, experiment.sampled
     copies = SCORE_COPIES.get(training.loss, OTHER_SCORE_COPIES)
@@ -134,7 +140,8 @@ def score_numbers(experiment: Experiment, sizes: Sizes, num_nodes: int) -> float
         return copies * training.batch_size * (group + sampled.num_negatives)
     if sampled.shared_negatives:
         return copies * training.batch_size * sampled.num_negatives
-    return copies / 2 * num_nodes * experiment.encoder.dim  # both ends, before they are summed
+    num_scored = training.batch_size * (1 + sampled.num_negatives)
+    return OWN_NEGATIVE_COPIES * num_scored * experiment.encoder.dim
 
 
 def path_numbers(experiment: Experiment, sizes: Sizes) -> float:
