@@ -123,10 +123,9 @@ def train(
     facts in memory to train on instead of the experiment's dataset: anything that `nodepiece.graph`
     reads, such as triples, a DataFrame or a networkx graph. `valid` and `test` are more of the
     same kind, and `columns` and `relation` say how to read them (`columns` also a file); without
-    `valid`, some facts are
-    held out where the settings validate (`evaluation.held_out_share`). Facts may also be given in
-    place of `experiment`, and are then trained on with settings that suit most graphs, or with
-    `minutes` with settings chosen for them.
+    `valid`, some facts are held out where the settings validate (`evaluation.held_out_share`).
+    Facts may also be given in place of `experiment`, and are then trained on with settings that
+    suit most graphs, or with `minutes` with settings chosen for them.
 
     An existing run in `output` is refused, unless it is to be continued from its checkpoint
     (`resume`), or replaced, updates included, when this one is finished (`overwrite`).
