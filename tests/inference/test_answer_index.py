@@ -99,6 +99,15 @@ def test_the_recall_is_measured(index: ApproximateAnswers) -> None:
     assert stated["recall_at_10"] == 1.0 and stated["queries"] > 50
 
 
+def test_every_vector_of_a_small_index_is_found_however_often_it_is_built() -> None:
+    vectors = torch.randn(200, 8, generator=torch.Generator().manual_seed(0))
+    for _ in range(20):
+        index = NeighbourIndex(vectors, None)
+        index.prepare()
+        keys, _ = index.search(vectors[:1], 200)
+        assert set(keys[0].tolist()) == set(range(200))
+
+
 def test_answers_follow_updates_and_a_new_base(run: LinkRun, index: ApproximateAnswers) -> None:
     update_run(run, add=[("Ida", "lives in", "town 1"), ("person 1", "lives in", "town 2")])
     moved_since(index, run)

@@ -11,6 +11,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ log = logging.getLogger("nodepiece")
 FOLDER, SUFFIX = "index", ".usearch"
 LINKS, BUILD, SEARCH = 16, 128, 64  # of a node; candidates while building, while searching
 ROWS_AT_ONCE = 1 << 14
+FIRST_ROWS = 1_000  # by one thread: of the first few, several would leave some without links to them
 ANSWERS = "answers-"  # at the start of the keys of indices of approximate answers
 SPARE = 4  # more neighbours are searched for than wanted, as some are outdated or the node itself
 
@@ -97,11 +99,13 @@ class NeighbourIndex:
         if self.place is not None and self.place.is_whole():
             self.index.view(str(self.place.path))  # which several processes share
             return
-        for start in range(0, len(self.vectors), ROWS_AT_ONCE):
-            part = self.stored(self.vectors[start : start + ROWS_AT_ONCE])
-            self.index.add(np.arange(start, start + len(part)), part)
+        starts = [0, *range(FIRST_ROWS, len(self.vectors), ROWS_AT_ONCE)]
+        for start, end in pairwise([*starts, len(self.vectors)]):
+            part = self.stored(self.vectors[start:end])
+            threads = 1 if start == 0 else 0  # 0: as many as there are cores
+            self.index.add(np.arange(start, end), part, threads=threads)
             if progress is not None:
-                progress(start + len(part), len(self.vectors))
+                progress(end, len(self.vectors))
         if self.place is not None:
             try:
                 _store(self.index, self.place)
