@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from itertools import takewhile
 from typing import Any, get_type_hints
 
 from scripts.write_results import ROOT
@@ -94,7 +95,7 @@ def table_of(record: Any, group: str, leave_out: list[str] | None = None) -> Ite
 
 
 def comments_of(record: type) -> dict[str, str]:
-    """The comment beside each field of a record, or else the one above it."""
+    """The comment beside each field of a record, or else the lines of the one above it."""
     source = textwrap.dedent(inspect.getsource(record))
     lines = source.splitlines()
     (definition,) = ast.parse(source).body
@@ -103,9 +104,11 @@ def comments_of(record: type) -> dict[str, str]:
     for node in definition.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             beside = lines[(node.end_lineno or node.lineno) - 1][node.end_col_offset or 0 :]
-            above = lines[node.lineno - 2].strip()
-            comment = beside.strip() or (above if above.startswith("#") else "")
-            found[node.target.id] = comment.removeprefix("#").strip().replace("|", "\\|")
+            reversed_lines = map(str.strip, reversed(lines[: node.lineno - 1]))
+            above = [*takewhile(lambda line: line.startswith("#"), reversed_lines)][::-1]
+            comment = [beside.strip()] if beside.strip() else above
+            words = " ".join(line.removeprefix("#").strip() for line in comment)
+            found[node.target.id] = words.replace("|", "\\|")
     return found
 
 

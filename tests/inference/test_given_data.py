@@ -11,7 +11,6 @@ import pytest
 import nodepiece
 from nodepiece.errors import InputError
 from nodepiece.inference.facts import fact_run
-from nodepiece.inference.given_data import default_experiment
 from nodepiece.inference.opened_run import Run
 from nodepiece.inference.transformer import NodeVectorizer
 
@@ -33,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return trained(FACTS, tmp_path_factory.mktemp("runs") / "run")
 
 
-def test_triples_are_trained_on_with_settings_that_suit_most_graphs(run: Run) -> None:
+def test_triples_are_trained_on_with_settings_chosen_for_them(run: Run) -> None:
     assert run.num_nodes == 12
     assert "person 1" in run.known(head="person 0", relation="friend of")
     assert len(run.predict(head="person 0", relation="friend of", top=3)) == 3
@@ -119,12 +118,10 @@ def test_node_classification_needs_classes(tmp_path: Path) -> None:
         nodepiece.train("wd50k-100-mlp", tmp_path / "run", data=FACTS, device="cpu")
 
 
-def test_the_default_settings_fit_small_graphs() -> None:
-    dataset = nodepiece.make_dataset([("a", "r", "b")])
+def test_one_fact_is_enough(tmp_path: Path) -> None:
+    run = nodepiece.train([("a", "r", "b")], tmp_path / "run", overrides=FEW, device="cpu")
 
-    settings = default_experiment(dataset)
-
-    assert settings.tokenizer.anchors_per_node == 2 and settings.training.validate_every == 0
+    assert run.num_nodes == 2
 
 
 def test_progress_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

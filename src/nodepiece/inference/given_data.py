@@ -12,13 +12,10 @@ from nodepiece.data.blocks import Column, parse_columns
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.open import DataSource
 from nodepiece.errors import InputError
-from nodepiece.settings import Experiment, load_experiment, with_overrides
+from nodepiece.settings import Experiment, load_experiment
 from nodepiece.training.checkpoint import Progress
 
 log = logging.getLogger("nodepiece")
-
-RECIPE = "countries"  # of a graph that is given without settings: small, quick and robust
-FEW_FACTS = 200  # of which none are held out for validation
 
 
 @dataclass(frozen=True)
@@ -49,17 +46,12 @@ class Parts:
 
 
 def with_data(
-    experiment: Any,
-    data: Any,
-    parts: Parts,
-    overrides: Sequence[str],
-    *,
-    is_chosen: bool = False,
+    experiment: Any, data: Any, parts: Parts, overrides: Sequence[str]
 ) -> tuple[str | Path | Experiment | None, DataSource]:
     """Settings, and the dataset in memory or the folder of benchmarks.
 
-    Facts are `data`, or stand in place of `experiment`. The settings are a record if there are
-    facts, with the overrides in it; None with `is_chosen`, if they are chosen for facts alone.
+    Facts are `data`, or stand in place of `experiment`. The settings of an experiment on facts are
+    a record, with the overrides in it; None: they are chosen for the facts.
     """
     if isinstance(experiment, str | Path | Experiment):
         if data is None or isinstance(data, str | Path):
@@ -69,8 +61,7 @@ def with_data(
         return on_dataset(experiment, dataset, overrides), dataset
     if data is not None:
         raise InputError("facts were given twice, as the first argument and as data; give one")
-    dataset = parts.dataset(experiment)
-    return None if is_chosen else on_dataset(None, dataset, overrides), dataset
+    return None, parts.dataset(experiment)
 
 
 def reading_columns(columns: Sequence[Column] | str | None) -> list[str]:
@@ -81,34 +72,12 @@ def reading_columns(columns: Sequence[Column] | str | None) -> list[str]:
 
 
 def on_dataset(
-    experiment: str | Path | Experiment | None, dataset: Dataset, overrides: Sequence[str]
+    experiment: str | Path | Experiment, dataset: Dataset, overrides: Sequence[str]
 ) -> Experiment:
-    """The settings of an experiment, or those for any graph, on a dataset in memory."""
-    if experiment is None:
-        settings = with_overrides(default_experiment(dataset), overrides)
-    elif isinstance(experiment, Experiment):
-        settings = experiment
-    else:
-        settings = load_experiment(experiment, overrides)
-    return replace(settings, dataset=dataset.name)
-
-
-def default_experiment(dataset: Dataset) -> Experiment:
-    """Settings for a graph of up to some 100,000 nodes, trained against all nodes.
-
-    Without validation facts some are held out, unless there are few.
-    """
-    recipe = load_experiment(RECIPE)
-    tokenizer = replace(
-        recipe.tokenizer,
-        num_anchors=None,
-        anchor_share=0.05,
-        anchors_per_node=min(recipe.tokenizer.anchors_per_node, dataset.num_nodes),
-    )
-    training = recipe.training
-    if not len(dataset.valid) and dataset.train.num_triples < FEW_FACTS:
-        training = replace(training, validate_every=0, patience=0)
-    return replace(recipe, name=dataset.name, tokenizer=tokenizer, training=training)
+    """The settings of an experiment on a dataset in memory."""
+    if not isinstance(experiment, Experiment):
+        experiment = load_experiment(experiment, overrides)
+    return replace(experiment, dataset=dataset.name)
 
 
 class LoggedEpochs:

@@ -118,14 +118,12 @@ def train(
 
     `experiment` is a record, a TOML file, or a name such as "fb15k-237-paper"; `overrides` change
     settings of the latter two, such as "training.epochs=5". It may also be a graph: a file, a
-    folder or the name of a benchmark. Then settings are chosen for its shape, the minutes (10
-    unless given), the memory and the device. `data` is the folder of benchmarks, or
+    folder, the name of a benchmark, or facts in memory. Then settings are chosen for its shape, the
+    minutes (10 unless given), the memory and the device. `data` is the folder of benchmarks, or
     facts in memory to train on instead of the experiment's dataset: anything that `nodepiece.graph`
     reads, such as triples, a DataFrame or a networkx graph. `valid` and `test` are more of the
     same kind, and `columns` and `relation` say how to read them (`columns` also a file); without
     `valid`, some facts are held out where the settings validate (`evaluation.held_out_share`).
-    Facts may also be given in place of `experiment`, and are then trained on with settings that
-    suit most graphs, or with `minutes` with settings chosen for them.
 
     An existing run in `output` is refused, unless it is to be continued from its checkpoint
     (`resume`), or replaced, updates included, when this one is finished (`overwrite`).
@@ -145,7 +143,7 @@ def train(
             "change a record with dataclasses.replace"
         )
     parts = Parts(valid, test, columns, relation)
-    settings, source = with_data(experiment, data, parts, overrides, is_chosen=minutes is not None)
+    settings, source = with_data(experiment, data, parts, overrides)
     if isinstance(settings, str | Path):
         overrides = [*overrides, *reading_columns(columns)]
     epochs = TrainProgress(callback, minutes=minutes, bar=NotebookBar() if in_notebook() else None)

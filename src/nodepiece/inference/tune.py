@@ -43,9 +43,7 @@ def tune(
     `trial_minutes`, by default a twelfth of the time. With `resume` the search in `output` goes on
     for more minutes. Needs Optuna: pip install 'nodepiece[tune]'.
     """
-    source, given = with_data(
-        graph, data, Parts(valid, test, columns, relation), overrides, is_chosen=True
-    )
+    source, given = with_data(graph, data, Parts(valid, test, columns, relation), overrides)
     if isinstance(source, str | Path) and not (Path(output) / BASE).is_file():  # it is new
         overrides = [*overrides, *reading_columns(columns)]
     epochs = LoggedEpochs()
