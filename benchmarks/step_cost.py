@@ -3,8 +3,9 @@
     python -m benchmarks.step_cost -o results/step-cost.json [--largest 10000000] [--device cuda]
 
 A step of sampled softmax has a batch of 1,024 facts and 512 negatives. Measured are pieces with
-2,000 anchors, pieces with a tenth of the nodes as anchors, and a lookup encoder, which has a vector
-for every node; each as it is trained, and `whole`: with Adam on the whole table. A graph has two
+2,000 anchors, without walks and with those of the automatic choice, pieces with a tenth of the
+nodes as anchors, and a lookup encoder, which has a vector for every node; each as it is trained,
+and `whole`: with Adam on the whole table. A graph has two
 facts for each node. Every measurement is a process of its own. On a CPU the cost is processor time,
 which other processes disturb less than the time on the clock. A figure is drawn beside the JSON
 file.
@@ -30,11 +31,13 @@ from benchmarks.measure import peak_memory, prefer_to_be_killed
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.npy import read_mapped_graph
 from nodepiece.decoders.link_model import DecoderSettings
+from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.files import write_json
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.report.step_cost import plot_step_cost
 from nodepiece.settings import Experiment
+from nodepiece.tasks.automatic import SAMPLED_PATH_QUERIES, SAMPLED_WALKS
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
@@ -56,6 +59,7 @@ class Variant:
     encoder: EncoderSettings
     anchor_share: float = 0.0  # of the nodes; 0: 2,000 anchors
     whole: bool = False  # Adam on the whole table
+    has_walks: bool = False  # those of the automatic choice
 
     def experiment(self, num_nodes: int) -> Experiment:
         num_anchors = round(self.anchor_share * num_nodes) if self.anchor_share else 2_000
@@ -67,9 +71,13 @@ class Variant:
             tokenizer=TokenizerSettings(num_anchors=num_anchors if has_pieces else 20),
             encoder=self.encoder,
             decoder=DecoderSettings("complex"),
-            training=TrainingSettings(loss="sampled-softmax", batch_size=1_024),
+            walks=SAMPLED_WALKS if self.has_walks else WalkSettings(),
+            training=TrainingSettings(
+                loss="sampled-softmax", batch_size=1_024, hide_targets=self.has_walks
+            ),
             sampled=SampledSettings(
                 num_negatives=512,
+                path_queries=SAMPLED_PATH_QUERIES if self.has_walks else 0,
                 steps_per_epoch=WARM_UP_STEPS + STEPS,
                 lazy_rows=False if self.whole else None,
             ),
@@ -80,6 +88,7 @@ PIECES = EncoderSettings("gated-sum", dim=128, hidden_dim=256)
 LOOKUP = EncoderSettings("lookup", dim=32)
 VARIANTS = {
     "2,000 anchors": Variant(PIECES),
+    "2,000 anchors, with walks": Variant(PIECES, has_walks=True),
     "a tenth of the nodes are anchors": Variant(PIECES, anchor_share=0.1),
     "a vector for every node": Variant(LOOKUP),
     "a tenth of the nodes are anchors, whole": Variant(PIECES, anchor_share=0.1, whole=True),

@@ -32,14 +32,25 @@ def some_walks(seed: int, settings: WalkSettings) -> Walks:
     return Walks(DIM, settings, generator=torch.manual_seed(seed)).eval()
 
 
-def all_walks(graph: PathGraph, length: int) -> Iterator[tuple[int, ...]]:
+def degrees_of(graph: PathGraph) -> list[float]:
+    """The number of visible edges of every node."""
+    degree = [0.0] * NUM_NODES
+    for place, (target, _, _) in enumerate(graph.edge_index.edges.tolist()):
+        degree[target] += float(graph.visible()[place])
+    return degree
+
+
+def all_walks(graph: PathGraph, length: int, max_degree: int = 0) -> Iterator[tuple[int, ...]]:
     """All sequences of visible edges from HEAD to TAIL, of up to so many edges."""
     edges = graph.edge_index.edges.tolist()  # target, relation, source
+    degree = degrees_of(graph)
 
     def follow(node: int, walk: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if walk and node == TAIL:
             yield walk
         if len(walk) < length:
+            if walk and max_degree and max(degree[node], degree[HEAD]) > max_degree:
+                return
             for place, (target, _, source) in enumerate(edges):
                 if source == node and graph.visible()[place]:
                     yield from follow(target, (*walk, place))
@@ -49,10 +60,7 @@ def all_walks(graph: PathGraph, length: int) -> Iterator[tuple[int, ...]]:
 
 def probabilities(walks: Walks, graph: PathGraph, walk: tuple[int, ...]) -> tuple[float, float]:
     """Of one walk, with preferences and the weight of its length, and without preferences."""
-    edges = graph.edge_index.edges.tolist()
-    degree = [0.0] * NUM_NODES
-    for place, (target, _, _) in enumerate(edges):
-        degree[target] += float(graph.visible()[place])
+    edges, degree = graph.edge_index.edges.tolist(), degrees_of(graph)
     query = graph.relations[RELATION][None]
     preferences, mix = walks.step_weights(query, graph.relations)
     liked = plain = 1.0
@@ -68,7 +76,12 @@ def probabilities(walks: Walks, graph: PathGraph, walk: tuple[int, ...]) -> tupl
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     "settings",
-    [WalkSettings(steps=3, coefficient=2.5), WalkSettings(steps=2, plain_steps=4)],
+    [
+        WalkSettings(steps=3, coefficient=2.5),
+        WalkSettings(steps=2, plain_steps=4),
+        WalkSettings(steps=3, max_degree=4),
+        WalkSettings(steps=3, max_degree=3),
+    ],
 )
 def test_parts_of_all_walks_sum_up_to_the_whole_and_the_best_come_first(
     seed: int, settings: WalkSettings
@@ -78,7 +91,9 @@ def test_parts_of_all_walks_sum_up_to_the_whole_and_the_best_come_first(
         found, terms = best_walks(walks, HEAD, RELATION, TAIL, graph, top=100_000)
         each = {
             walk: probabilities(walks, graph, walk)
-            for walk in all_walks(graph, max(settings.steps, settings.plain_steps))
+            for walk in all_walks(
+                graph, max(settings.steps, settings.plain_steps), settings.max_degree
+            )
         }
     assert terms.probability == pytest.approx(sum(liked for liked, _ in each.values()), rel=1e-4)
     rates = [settings.coefficient * rate for rate in terms.rates]
@@ -107,16 +122,21 @@ def test_the_total_is_what_the_score_gains_over_a_tail_that_no_walk_reaches(seed
     assert found.total == pytest.approx(score - 1.5 * nothing, rel=1e-4)
 
 
-def test_the_flow_along_an_edge_is_the_sum_over_the_walks_that_follow_it() -> None:
-    graph, walks = a_graph(0), some_walks(0, WalkSettings(steps=3, plain_steps=2))
+@pytest.mark.parametrize(
+    "settings", [WalkSettings(steps=3, plain_steps=2), WalkSettings(steps=3, max_degree=4)]
+)
+def test_the_flow_along_an_edge_is_the_sum_over_the_walks_that_follow_it(
+    settings: WalkSettings,
+) -> None:
+    graph, walks = a_graph(0), some_walks(0, settings)
     with torch.no_grad():
         terms = walk_terms(walks, HEAD, RELATION, TAIL, graph)
-        liked, plain = flows(terms, HEAD, TAIL)
-        expected = np.zeros((2, graph.edge_index.num_edges))
-        for walk in all_walks(graph, 3):
+        found, expected = np.zeros((2, 2, graph.edge_index.num_edges))
+        found[:, terms.reached.edges] = flows(terms)
+        for walk in all_walks(graph, 3, settings.max_degree):
             for edge in walk:
                 expected[:, edge] += probabilities(walks, graph, walk)
-    np.testing.assert_allclose([liked, plain], expected, rtol=1e-4, atol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-12)
 
 
 def test_a_tail_that_no_walk_reaches_has_no_paths() -> None:

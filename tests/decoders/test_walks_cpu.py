@@ -1,5 +1,7 @@
 """Walks query by query against matrices, and against the steps that a GPU takes."""
 
+from dataclasses import replace
+
 import numba
 import torch
 from hypothesis import given, settings
@@ -74,6 +76,26 @@ def test_walks_are_products_of_matrices_and_so_are_gradients(edges: Tensor, head
         for gradient, other in zip(gradients, wanted, strict=True):
             none = torch.zeros_like(gradient)  # where the slow way found nothing to differentiate
             torch.testing.assert_close(gradient, none if other is None else other)
+
+
+@few
+@given(some_edges, some_heads, st.integers(1, 4))
+def test_a_largest_degree_ends_walks_as_it_does_on_a_gpu(
+    edges: Tensor, heads: Tensor, max_degree: int
+) -> None:
+    preferences, mix = numbers(heads)
+    walk_graph = replace(ground_of(edges, heads), max_degree=max_degree)
+    assert can_walk(preferences, mix, walk_graph)
+    slopes = torch.arange(NUM_NODES * len(heads)).view(NUM_NODES, -1).double() - 3
+    expected = walk_graph.walk(heads, preferences, mix)
+    found = walk(heads, preferences, mix, walk_graph)
+    torch.testing.assert_close(found, expected)
+    for one, other in zip(
+        torch.autograd.grad((found * slopes).sum(), (preferences, mix)),
+        torch.autograd.grad((expected * slopes).sum(), (preferences, mix)),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
 
 
 def test_one_thread_and_two_give_the_same_bytes() -> None:

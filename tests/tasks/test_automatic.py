@@ -17,7 +17,7 @@ from nodepiece.tasks.automatic import Choice, choose, choose_tokenizer, with_all
 from nodepiece.tasks.automatic_plan import plan_choices
 from nodepiece.tasks.fit_memory import memory_of, refuse_too_large
 from nodepiece.tasks.graph_shape import GraphShape, shape_of, sizes_of_shape
-from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.link_prediction import LinkPrediction, check_hiding
 from nodepiece.tasks.machine import Machine, free_memory, parse_memory
 from nodepiece.tasks.open_automatic import is_automatic
 from nodepiece.tasks.plan import input_from_sizes
@@ -104,8 +104,8 @@ def test_millions_of_nodes_have_more_anchors() -> None:
 def test_a_loss_that_was_set_decides_what_goes_with_it() -> None:
     experiment = choose_for(MEDIUM, overrides=["training.loss=sampled-softmax"]).experiment
     assert experiment.sampled.num_negatives == 512
-    assert not experiment.walks.steps
-    assert not experiment.training.hide_targets
+    assert experiment.walks.is_sparse
+    assert experiment.training.hide_targets
 
 
 def test_the_reasons_name_the_graph_the_choice_and_what_decided() -> None:
@@ -374,7 +374,7 @@ SPARSE = GraphShape(40_000, 87_000, 11, 120_000, 0.3)
 def test_a_sparse_graph_needs_fewer_passes_for_walks_to_pay() -> None:
     step = 0.8 * 60 * 10 / (120_000 / 1024)  # one pass in ten minutes
     assert choose_for(SPARSE, step=step).experiment.walks.steps == 5
-    assert not choose_for(MEDIUM, step=step).experiment.walks.steps
+    assert choose_for(MEDIUM, step=step).experiment.training.loss == "sampled-softmax"
 
 
 def test_a_large_sparse_graph_is_trained_against_a_sample_with_walks() -> None:
@@ -392,4 +392,38 @@ def test_a_sample_is_shared_by_groups_of_a_large_batch() -> None:
     experiment = choose_for(shape, minutes=60).experiment
     assert experiment.training.batch_size == 4096
     assert experiment.sampled.group_size == 1024
-    assert not experiment.walks.steps
+
+
+def test_beside_a_sample_walks_cost_what_they_reach() -> None:
+    shape = GraphShape(2_500_000, 16_000_000, 500, 20_000_000, 0.1)
+    experiment = choose_for(shape, minutes=60).experiment
+    assert experiment.walks.is_sparse and experiment.walks.max_degree
+    assert experiment.sampled.path_queries
+
+
+def test_a_run_in_place_of_a_graph_is_refused_with_how_to_go_on(tmp_path: Path) -> None:
+    graph, run = write_graph(tmp_path / "ring.tsv", ring(20)), tmp_path / "run"
+    train_file(graph, run, minutes=None)
+    with pytest.raises(
+        InputError, match=r"is the folder of a run.*ring\.tsv --resume --minutes 10"
+    ):
+        train_file(run, tmp_path / "other", minutes=None)
+
+
+@pytest.mark.parametrize(
+    ("override", "has_walks"),
+    [
+        ("walks.plain_steps=3", True),
+        ("graph.layers=1", False),
+        ("evaluation.candidates='given'", False),
+        ("training.hide_targets=false", False),
+        ("sampled.path_queries=0", False),
+        ("walks.separate_losses=false", False),
+        ("training.loss='margin'", False),
+    ],
+)
+def test_walks_beside_a_sample_give_way_to_what_was_set(override: str, has_walks: bool) -> None:
+    shape = GraphShape(500_000, 3_000_000, 50, 4_000_000, 0.1)
+    experiment = choose_for(shape, overrides=[override]).experiment
+    assert bool(experiment.walks.steps) == has_walks
+    check_hiding(experiment)

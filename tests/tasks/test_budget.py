@@ -22,12 +22,12 @@ from nodepiece.tasks.evaluation_time import (
     num_validated_in,
     plan_evaluation,
     ranking_time,
-    validations_to_choose,
+    seconds_to_choose,
     within_time_left,
 )
 from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.link_prediction import LinkPrediction
-from nodepiece.tasks.path_coefficients import COEFFICIENTS
+from nodepiece.tasks.path_coefficients import COEFFICIENTS, FEW_TO_CHOOSE
 from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
@@ -161,12 +161,12 @@ def test_no_more_facts_are_ranked_to_find_the_time_than_there_is_time_for(
 
     monkeypatch.setattr("nodepiece.tasks.evaluation_time.seconds_of", seconds_of)
     task, model = LinkPrediction(TIMED, couples()), torch.nn.Linear(1, 1)
-    assert ranking_time(task, model, 10_000, limit=10.0) == pytest.approx((0.0, 16.5 / 16))
-    assert ranked == [16]
+    assert ranking_time(task, model, 10_000, limit=10.0) == pytest.approx((0.5, 1.0))
+    assert ranked == [1, 16, 1]
     assert ranking_time(task, model, 10_000, limit=40.0) == pytest.approx((0.5, 1.0))
-    assert ranked[1:] == [16, 16, 38]
+    assert ranked[3:] == [1, 16, 16, 38]
     assert ranking_time(task, model, 10_000) == pytest.approx((0.5, 1.0))
-    assert ranked[4:] == [16, 16, 256]
+    assert ranked[7:] == [1, 16, 16, 256]
 
 
 def test_known_answers_are_found_once_for_all_evaluators_of_a_dataset() -> None:
@@ -205,6 +205,16 @@ def test_runs_of_other_lengths_may_go_on_and_others_may_not() -> None:
 def test_a_choice_of_coefficients_takes_longer_where_scores_of_paths_are_not_remembered() -> None:
     walks = WalkSettings(3, choose_coefficient=True)
     chosen = Experiment(name="mine", dataset="mine", walks=walks)
-    assert validations_to_choose(Experiment(name="mine", dataset="mine"), 1_000, 10**6) == 0
-    assert validations_to_choose(chosen, 1_000, 10_000) == VALIDATIONS_TO_CHOOSE
-    assert validations_to_choose(chosen, 1_000, 10**7) == pytest.approx(len(COEFFICIENTS), rel=0.01)
+
+    def seconds(experiment: Experiment, num_facts: int, num_nodes: int) -> float:
+        return seconds_to_choose(experiment, num_facts, num_nodes, (5.0, 1.0), on_gpu=False)
+
+    assert seconds(Experiment(name="mine", dataset="mine"), 1_000, 10**6) == 0
+    assert seconds(chosen, 1_000, 10_000) == 5 + VALIDATIONS_TO_CHOOSE * 1_000
+    again = 5 + len(COEFFICIENTS) * 1_000
+    assert seconds(chosen, 1_000, 10**7) == pytest.approx(again, rel=0.01)
+    sparse = replace(chosen, walks=replace(walks, counts=False))
+    assert seconds(sparse, 1_000, 10_000) == 5 + len(COEFFICIENTS) * FEW_TO_CHOOSE
+    assert seconds(sparse, 10, 10_000) == 5 + 10 * len(COEFFICIENTS)
+    inductive = replace(sparse, task="inductive-link-prediction")
+    assert seconds(inductive, 10, 10_000) == len(COEFFICIENTS) * (5 + 10)

@@ -313,7 +313,7 @@ def test_paths_beside_a_sample_are_trained_on_the_first_facts_without_seeing_the
     model, without = tiny_model(walks=2), tiny_model(walks=2)
     heads, relations, tails = EDGES[:3].T
     batch = FactBatch(heads, relations, tails, edges=torch.arange(3))
-    loss = path_loss(model, batch, 2, hidden=hidden_together(EDGES, NUM_NODES, pairs=False))
+    loss = path_loss(model, batch, 2, hidden=lambda: hidden_together(EDGES, NUM_NODES, pairs=False))
     without.edges = EDGES[[2, 3, 6, 7]]  # the first two facts and their inverses left out
     scores = path_scores(without, heads[:2], relations[:2])
     expected = functional.cross_entropy(scores, tails[:2])

@@ -9,14 +9,19 @@ a record of its settings, and a field of `Experiment` (`settings.py`).
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.encoders.edge_rows import EdgeRows
 from nodepiece.errors import InputError
+from nodepiece.graph.arrays import BoolArray, IntArray, LongArray
+from nodepiece.graph.linked_pairs import LinkedPairs
+
+CELLS_AT_ONCE = 2**25  # scores of all nodes in memory, where a few of them are wanted
 
 
 @dataclass(frozen=True)
@@ -48,30 +53,77 @@ class QueryEdges:
 
 @dataclass(frozen=True)
 class PathGraph:
-    """The edges that a scorer follows for a batch of queries. A message goes from tail to head."""
+    """The edges that a scorer follows for a batch of queries. A message goes from tail to head.
 
-    edge_index: EdgeIndex
+    What takes time for all edges may be given as a function, which is called when it is needed.
+    """
+
+    edges: EdgeIndex | Callable[[], EdgeIndex]
     relations: Tensor  # (num_relations, dim) the model's vectors, the second half inverses
     # (num_edges,) in the order of `edge_index`; 0: hidden from all queries; None: no edge is hidden
-    edge_mask: Tensor | None = None
+    mask: Tensor | Callable[[], Tensor] | None = None
     query_edges: QueryEdges | None = None  # additional edges of single queries
+    visible_rows: Callable[[], EdgeRows] | None = None  # the edges that are not hidden, on a CPU
+
+    @property
+    def edge_index(self) -> EdgeIndex:
+        return self.edges if isinstance(self.edges, EdgeIndex) else self.edges()
+
+    @property
+    def edge_mask(self) -> Tensor | None:
+        return self.mask() if callable(self.mask) else self.mask
 
     @property
     def num_nodes(self) -> int:
         return self.edge_index.num_nodes
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether `rows` has the edges of all queries."""
+        is_known = self.visible_rows is not None or self.mask is None
+        return is_known and self.query_edges is None
+
+    def rows(self) -> EdgeRows:
+        """The edges that leave every node, on a CPU, without those that are hidden."""
+        if not self.has_rows:
+            raise ValueError("the edges of a mask or of single queries are not in rows")
+        if self.visible_rows is not None:
+            return self.visible_rows()
+        return EdgeRows.of(self.edge_index.rows_by_source)
+
     def visible(self) -> Tensor:
         """(num_edges,) the edge mask, or ones."""
-        if self.edge_mask is not None:
-            return self.edge_mask
+        mask = self.edge_mask
+        if mask is not None:
+            return mask
         return self.relations.new_ones(self.edge_index.num_edges)
 
     def part(self, start: int, stop: int) -> "PathGraph":
         """The graph of queries start to stop alone."""
         if self.query_edges is None:
             return self
-        few = self.query_edges.part(start, stop)
-        return PathGraph(self.edge_index, self.relations, self.edge_mask, few)
+        return replace(self, query_edges=self.query_edges.part(start, stop))
+
+
+@dataclass(frozen=True)
+class QueryFacts:
+    """Facts grouped by their queries (head, relation, ?), which differ from each other."""
+
+    heads: Tensor  # (num_queries,)
+    relations: Tensor  # (num_queries,)
+    rows: Tensor  # (num_facts,) the query of each fact, ascending
+    tails: Tensor  # (num_facts,)
+
+
+@dataclass(frozen=True)
+class PossibleTails:
+    """The tails that queries for a new fact may have."""
+
+    is_tail: BoolArray  # (num_nodes,)
+    known: IntArray  # answers of all queries, which are left out
+    start: LongArray  # (num_queries,) where those of a query start in `known`
+    number: LongArray  # (num_queries,) how many it has
+    most: int  # tails that are found of a query
 
 
 @runtime_checkable
@@ -104,6 +156,14 @@ class ScorerSettings(Protocol):
 
 def is_on(settings: ScorerSettings) -> bool:
     return bool(getattr(settings, settings.switch))
+
+
+def is_sparse(settings: ScorerSettings) -> bool:
+    """Whether nodes that no path reaches share a score, and a CPU computes no more than that.
+
+    The settings of a scorer say so by a member of this name, which they need not have.
+    """
+    return bool(getattr(settings, "is_sparse", False))
 
 
 def check_combination(settings: ScorerSettings) -> None:
@@ -148,6 +208,54 @@ class PathScorer(nn.Module, ABC):
     def queries_at_once(self, graph: PathGraph) -> int:
         """The number of queries that fit into a moderate amount of memory, without gradients."""
 
+    def add_to(self, scores: Tensor, heads: Tensor, relations: Tensor, graph: PathGraph) -> Tensor:
+        """The sum of `scores`, (batch, num_nodes), which may be changed, and of those of paths."""
+        return scores + self(heads, relations, graph).to(scores.device)
+
+    def fact_scores(self, facts: "QueryFacts", graph: PathGraph) -> Tensor:
+        """Scores of single facts, times the coefficient, without gradients: (num_facts,)."""
+        at_once = min(self.queries_at_once(graph), CELLS_AT_ONCE // max(1, graph.num_nodes))
+        at_once = max(1, at_once)
+        found = [facts.heads.new_empty(0, dtype=torch.float32)]
+        for start in range(0, len(facts.heads), at_once):
+            some = slice(start, start + at_once)
+            scores = self(facts.heads[some], facts.relations[some], graph)
+            bounds = torch.tensor([start, start + at_once], device=facts.rows.device)
+            first, last = torch.searchsorted(facts.rows, bounds).tolist()
+            rows, tails = facts.rows[first:last] - start, facts.tails[first:last]
+            found.append(scores[rows, tails].float())
+        return torch.cat(found)
+
+    def edge_scores(self, relation: int, linked: LinkedPairs, graph: PathGraph) -> Tensor | None:
+        """Scores by the edges between head and tail alone, as an estimate: (num_pairs,).
+
+        None: this scorer has none that is quicker than its scores.
+        """
+        return None
+
+    def likely_steps(self, graph: PathGraph) -> int:
+        """The longest paths by which `likely_tails` finds tails; 0: it cannot."""
+        return 0
+
+    def likely_tails(
+        self, relation: int, heads: Tensor, tails: "PossibleTails", steps: int, graph: PathGraph
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The best tails of each head by paths of so many steps, and their scores by these.
+
+        Rows of `heads`, nodes and scores: (num_found,) each. It takes less time than the scores of
+        all nodes.
+        """
+        raise NotImplementedError
+
+    def loss_of_facts(
+        self, heads: Tensor, relations: Tensor, tails: Tensor, graph: PathGraph
+    ) -> Tensor | None:
+        """The mean cross-entropy of tails among all nodes, each without its own fact: ().
+
+        None: this scorer cannot compute it without a score for every node. `graph` has no mask.
+        """
+        return None
+
     def forward(self, heads: Tensor, relations: Tensor, graph: PathGraph) -> Tensor:
         """Scores, times the coefficient unless in training mode: (batch, num_nodes).
 
@@ -188,11 +296,14 @@ class PathScorers(nn.ModuleDict):
         )
         self.readers_of_relations = [each.name for each in chosen if each.reads_relations]
 
+    def listed(self) -> "list[PathScorer]":
+        return cast("list[PathScorer]", list(self.values()))
+
     def all_scores(
         self, heads: Tensor, relations: Tensor, graph: Callable[[], PathGraph]
     ) -> list[tuple[PathScorer, Tensor]]:
         """Every scorer with its scores, (batch, num_nodes). `graph` is called if there is any."""
-        scorers = cast("list[PathScorer]", list(self.values()))
+        scorers = self.listed()
         if not scorers:
             return []
         followed = graph()
@@ -202,6 +313,35 @@ class PathScorers(nn.ModuleDict):
         self, scores: Tensor, heads: Tensor, relations: Tensor, graph: Callable[[], PathGraph]
     ) -> Tensor:
         """(batch, num_nodes): the scores of vectors with those of all scorers added."""
-        for _, found in self.all_scores(heads, relations, graph):
-            scores = scores + found.to(scores.device)
+        scorers = self.listed()
+        if not scorers:
+            return scores
+        followed = graph()
+        for scorer in scorers:
+            scores = scorer.add_to(scores, heads, relations, followed)
         return scores
+
+    def fact_scores(self, facts: QueryFacts, graph: PathGraph) -> Tensor:
+        """The sum of the scores of single facts: (num_facts,)."""
+        total = facts.rows.new_zeros(len(facts.rows), dtype=torch.float32)
+        for scorer in self.listed():
+            total = total + scorer.fact_scores(facts, graph).to(total.device)
+        return total
+
+    def edge_scores(self, relation: int, linked: LinkedPairs, graph: PathGraph) -> Tensor | None:
+        """The sum of what edges between head and tail add; None: a scorer has no such estimate."""
+        found = [scorer.edge_scores(relation, linked, graph) for scorer in self.listed()]
+        known = [each for each in found if each is not None]
+        return torch.stack(known).sum(dim=0) if known and len(known) == len(found) else None
+
+    def likely_steps(self, graph: PathGraph) -> int:
+        """The longest paths by which `likely_tails` finds tails; 0: it cannot, or not by one."""
+        scorers = self.listed()
+        return scorers[0].likely_steps(graph) if len(scorers) == 1 else 0
+
+    def likely_tails(
+        self, relation: int, heads: Tensor, tails: PossibleTails, steps: int, graph: PathGraph
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The best tails of each head by the paths of the only scorer."""
+        (scorer,) = self.listed()
+        return scorer.likely_tails(relation, heads, tails, steps, graph)

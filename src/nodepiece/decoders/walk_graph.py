@@ -24,6 +24,7 @@ class WalkGraph:
     num_queries: int
     query_edges: QueryEdges | None = None
     damping: float = 1.0
+    max_degree: int = 0  # walks end at nodes with more edges; 0: at none
 
     @cached_property
     def shared_degree(self) -> Tensor:
@@ -57,10 +58,24 @@ class WalkGraph:
         """
         chance = self.start(heads)
         total = torch.zeros_like(chance)
-        for share, preference in zip(mix, preferences, strict=True):
+        for number, (share, preference) in enumerate(zip(mix, preferences, strict=True)):
+            if number > 0 and self.max_degree:
+                chance = chance * self.goes_on(heads)
             chance = self.step(chance, preference)
             total = total + share * chance
         return total.scatter(0, heads[None], 0.0)  # the head itself is not an answer
+
+    def goes_on(self, heads: Tensor) -> Tensor:
+        """(num_nodes, num_queries): whether a walk that got to a node takes another step."""
+        is_open = (self.degree <= self.max_degree).expand(-1, self.num_queries)
+        return is_open & is_open.gather(0, heads[None])
+
+    @property
+    def is_hub(self) -> Tensor:
+        """(num_nodes,): whether walks end at a node, without edges of single queries."""
+        if not self.max_degree:
+            return torch.zeros(len(self.shared_degree), dtype=torch.bool)
+        return self.shared_degree[:, 0] > self.max_degree
 
     def step(self, chance: Tensor, preference: Tensor | None = None) -> Tensor:
         """The distributions after one more step: (num_nodes, num_queries), like `chance`.

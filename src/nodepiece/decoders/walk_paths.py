@@ -18,17 +18,15 @@ import torch
 
 from nodepiece.compiled import njit
 from nodepiece.decoders.path_scorers import PathGraph
-from nodepiece.decoders.walk_graph import WalkGraph
-from nodepiece.decoders.walks import DAMPING, LOG_FLOOR, PLAIN_FLOOR, Walks
-from nodepiece.decoders.walks_cpu import edges_by_tail
-from nodepiece.graph.arrays import FloatArray, LongArray
+from nodepiece.decoders.reached_edges import ReachedEdges, reached_edges
+from nodepiece.decoders.walks import DAMPING, LOG_FLOOR, MIN_FLOOR, PLAIN_FLOOR, Walks
+from nodepiece.graph.arrays import FloatArray
 
 MAX_OPENED = 100_000  # partial walks; beyond that the search ends with what it has found
 
-
-# Offsets and positions of edges by the node that they leave; where they lead to, their relations,
-# and their transition probabilities.
-Edges = tuple[LongArray, LongArray, LongArray, LongArray, FloatArray]
+# (num_steps, num_relations) weights of relations; `ReachedEdges.shares`; (num_steps,) weights of
+# the lengths of walks.
+WalkKind = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,8 @@ class ScoredPaths:
 class WalkTerms:
     """The two sums over walks that the score of a tail is computed from, and how they enter it."""
 
-    edges: Edges  # with transition probabilities without damping
+    reached: ReachedEdges
+    max_degree: int  # of walks with preferences; see `WalkSettings`
     preferences: FloatArray  # (num_steps, num_relations)
     mix: FloatArray  # (num_steps,) weights of the lengths of walks with preferences
     plain_mix: FloatArray  # (num_steps,) the same without preferences, damping included
@@ -71,6 +70,13 @@ class WalkTerms:
         if chance <= 0 or not self.plain_weight:
             return 0.0
         return self.plain_weight * math.log((chance + PLAIN_FLOOR) / PLAIN_FLOOR) - self.out
+
+    @property
+    def kinds(self) -> tuple[WalkKind, WalkKind]:
+        """Walks with preferences, and without."""
+        shares = self.reached.shares(self.max_degree), self.reached.shares()
+        equal = np.ones_like(self.preferences)
+        return (self.preferences, shares[0], self.mix), (equal, shares[1], self.plain_mix)
 
     @property
     def total(self) -> float:
@@ -101,9 +107,7 @@ def best_walks(
     if head == tail or not (terms.probability or terms.chance):
         return ScoredPaths((), 0.0), terms
     scale = float(walks.coefficient)
-    steps = (terms.preferences, np.ones_like(terms.preferences))
-    mixes = (terms.mix, terms.plain_mix)
-    found = k_best(terms.edges, steps, mixes, terms.rates, (head, tail), top, False)
+    found = k_best(terms.reached, terms.kinds, terms.rates, top=top, is_simple=False)
     paths = tuple(ScoredPath(scale * value, edges) for value, edges in found)
     return ScoredPaths(paths, scale * terms.total), terms
 
@@ -111,16 +115,12 @@ def best_walks(
 def walk_terms(walks: Walks, head: int, relation: int, tail: int, graph: PathGraph) -> WalkTerms:
     """What the score of walks for one tail consists of; see `Walks`."""
     with torch.no_grad():
-        heads = torch.tensor([head], device=graph.relations.device)
         queries = graph.relations[relation][None]
-        walk_graph = WalkGraph(graph.edge_index, graph.visible(), 1)
         preferences, mix = (each.cpu() for each in walks.step_weights(queries, graph.relations))
         reach, log_floor = walks.weigh(queries)[0].double().tolist()
-        reached = walks.reached(heads, queries, graph.relations, walk_graph)[tail, 0]
-        plain, out, chance = -1.0, 0.0, 0.0
+        plain, out = -1.0, 0.0
         if walks.weigh_plain is not None:
             plain, out = walks.weigh_plain(queries)[0].double().tolist()
-            chance = float(walks.reached_uniformly(heads, walk_graph)[tail, 0])
     length = max(len(mix), walks.plain_steps)
     lengths = np.arange(1, length + 1)
     own_mix, padded = np.zeros(length), np.ones((length, preferences.shape[1]))
@@ -128,95 +128,99 @@ def walk_terms(walks: Walks, head: int, relation: int, tail: int, graph: PathGra
     padded[: len(preferences)] = preferences[:, :, 0].double().numpy()
     plain_mix: FloatArray = np.where(lengths <= walks.plain_steps, 1 - DAMPING, 0.0)
     plain_mix = plain_mix * DAMPING**lengths
-    return WalkTerms(
-        edges_on_cpu(walk_graph),
+    max_degree = walks.settings.max_degree
+    of_all = 0 if walks.plain_steps else max_degree  # plain walks do not end at hubs
+    reached = reached_edges(graph, head, tail, length, of_all)
+    if 0 < max_degree < reached.degrees[0]:
+        own_mix[1:] = 0.0  # from this head walks with preferences have one step
+    padded, own_mix, plain_mix = (
+        each[: reached.num_steps] for each in (padded, own_mix, plain_mix)
+    )
+    terms = WalkTerms(
+        reached,
+        max_degree,
         padded,
         own_mix,
         plain_mix,
         1 + reach,
-        math.exp(LOG_FLOOR + log_floor),
+        max(math.exp(LOG_FLOOR + log_floor), MIN_FLOOR),
         1 + plain,
         out,
-        float(reached),
-        chance,
+        probability=0.0,
+        chance=0.0,
     )
-
-
-def edges_on_cpu(walk_graph: WalkGraph) -> Edges:
-    """Edges by tail, of a graph on any device."""
-    index = walk_graph.edge_index
-    if index.device.type != "cpu":
-        on_cpu, mask = replace(index, edges=index.edges.cpu()), walk_graph.edge_mask.cpu()
-        walk_graph = WalkGraph(on_cpu, mask, walk_graph.num_queries)
-    offsets, members, targets, relations, chances = edges_by_tail(walk_graph)
-    whole = [each.astype(np.int64) for each in (offsets, members, targets, relations)]
-    return whole[0], whole[1], whole[2], whole[3], chances.astype(np.float64)
+    if head == tail:
+        return terms
+    rests = (float(_rests(reached.local, *kind, reached.tail)[0, 0]) for kind in terms.kinds)
+    return replace(terms, probability=next(rests), chance=next(rests))
 
 
 def k_best(
-    edges: Edges,
-    steps: tuple[FloatArray, FloatArray],  # (num_steps, num_relations) weights of two kinds
-    mixes: tuple[FloatArray, FloatArray],  # (num_steps,) weights of the lengths
+    reached: ReachedEdges,
+    kinds: tuple[WalkKind, WalkKind],
     rates: tuple[float, float],
-    ends: tuple[int, int],
+    *,
     top: int,
     is_simple: bool,  # no node twice
 ) -> list[tuple[float, tuple[int, ...]]]:
     """The walks of largest absolute value, and the values.
 
     The value of a walk is the sum over both kinds of rate * mix of its length * product over its
-    edges of chance * weight of the relation in this step. Best-first search, with a bound from the
-    best way from every node to the tail, in the steps that remain.
+    edges of share * weight of the relation in this step. Best-first search, with a bound from
+    the best way from every node to the tail, in the steps that remain.
     """
+    if reached.tail < 0:
+        return []
     bounds = tuple(
-        _best_ends(edges, weights, mix * abs(rate), ends[1])
+        _best_ends(reached.local, weights, shares, mix * abs(rate), reached.tail)
         if rate and mix.any()
-        else np.zeros((len(mix) + 1, len(edges[0]) - 1))
-        for weights, mix, rate in zip(steps, mixes, rates, strict=True)
+        else np.zeros((len(mix) + 1, reached.num_nodes))
+        for (weights, shares, mix), rate in zip(kinds, rates, strict=True)
     )
-    arrays = _search(edges, steps, mixes, rates, bounds, ends, (top, MAX_OPENED), is_simple)
+    limits = top, MAX_OPENED
+    arrays = _search(reached.local, kinds, rates, bounds, reached.tail, limits, is_simple)
     values, lengths, found = arrays
     return [
-        (float(value), tuple(int(edge) for edge in row[:length]))
+        (float(value), tuple(reached.edges[row[:length]].tolist()))
         for value, length, row in zip(values, lengths, found, strict=True)
     ]
 
 
 @njit(cache=True)
-def _best_ends(edges, weights, mix, tail):  # type: ignore[no-untyped-def]
+def _best_ends(local, weights, shares, mix, tail):  # type: ignore[no-untyped-def]
     """The largest value of the rest of a walk, after each number of steps at each node.
 
-    (num_steps + 1, num_nodes): mix included.
+    (num_steps + 1, num_nodes): mix included. Only for nodes that so many steps may reach.
     """
-    offsets, members, targets, relations, chances = edges
-    num_steps, num_nodes = len(mix), len(offsets) - 1
-    best = np.zeros((num_steps + 1, num_nodes))
-    for step in range(num_steps, -1, -1):
-        if step > 0:
-            best[step, tail] = mix[step - 1]
-        if step == num_steps:
-            continue
-        for node in range(num_nodes):
-            for position in range(offsets[node], offsets[node + 1]):
-                edge = members[position]
+    offsets, targets, relations, counts = local
+    num_steps = len(mix)
+    best = np.zeros((num_steps + 1, counts[-1]))
+    best[num_steps, tail] = mix[num_steps - 1]
+    for step in range(num_steps - 1, -1, -1):
+        for node in range(counts[step]):
+            most, share = 0.0, shares[min(step, 1), node]
+            for edge in range(offsets[node], offsets[node + 1]):
                 after = best[step + 1, targets[edge]]
                 if after > 0.0:
-                    value = chances[edge] * weights[step, relations[edge]] * after
-                    best[step, node] = max(best[step, node], value)
+                    most = max(most, share * weights[step, relations[edge]] * after)
+            best[step, node] = most
+        if step > 0:
+            best[step, tail] = max(best[step, tail], mix[step - 1])
     return best
 
 
 @njit(cache=True)
-def _search(edges, steps, mixes, rates, bounds, ends, limits, is_simple):  # type: ignore[no-untyped-def]
-    offsets, members, targets, relations, chances = edges
-    head, tail = ends
+def _search(local, kinds, rates, bounds, tail, limits, is_simple):  # type: ignore[no-untyped-def]
+    offsets, targets, relations, _ = local
+    (liked, own_shares, own_mix), (plain, plain_shares, plain_mix) = kinds
+    steps, mixes = (liked, plain), (own_mix, plain_mix)
     top, max_opened = limits
     num_steps = len(mixes[0])
     # Partial walks: values of both kinds, steps taken, node, the walk before, the last edge.
     first = [1.0]
     second = [1.0]
     taken = [0]
-    places = [head]
+    places = [0]
     before = [-1]
     last = [-1]
     queue = [(-1.0, 0, False)]  # negative bound, partial walk, whether it ends here
@@ -225,10 +229,10 @@ def _search(edges, steps, mixes, rates, bounds, ends, limits, is_simple):  # typ
     found = np.full((top, num_steps), -1, np.int64)
     count, opened = 0, 0
     while len(queue) > 0 and count < top and opened < max_opened:
-        _, walk, is_end = heappop(queue)
+        _, walk, is_done = heappop(queue)
         opened += 1
         step, node = taken[walk], places[walk]
-        if is_end:
+        if is_done:
             values[count] = (
                 rates[0] * mixes[0][step - 1] * first[walk]
                 + rates[1] * mixes[1][step - 1] * second[walk]
@@ -251,16 +255,15 @@ def _search(edges, steps, mixes, rates, bounds, ends, limits, is_simple):  # typ
                 continue
         if step == num_steps:
             continue
-        for position in range(offsets[node], offsets[node + 1]):
-            edge = members[position]
-            there = targets[edge]
-            one = first[walk] * chances[edge] * steps[0][step, relations[edge]]
-            two = second[walk] * chances[edge] * steps[1][step, relations[edge]]
+        for edge in range(offsets[node], offsets[node + 1]):
+            there = int(targets[edge])
+            one = first[walk] * own_shares[min(step, 1), node] * steps[0][step, relations[edge]]
+            two = second[walk] * plain_shares[min(step, 1), node] * steps[1][step, relations[edge]]
             bound = one * bounds[0][step + 1, there] + two * bounds[1][step + 1, there]
             if bound <= 0.0:
                 continue
             if is_simple:
-                earlier, is_new = walk, there != head
+                earlier, is_new = walk, there != 0
                 while before[earlier] >= 0:
                     if places[earlier] == there:
                         is_new = False
@@ -277,46 +280,61 @@ def _search(edges, steps, mixes, rates, bounds, ends, limits, is_simple):  # typ
     return values[:count], lengths[:count], found[:count]
 
 
-def flows(terms: WalkTerms, head: int, tail: int) -> tuple[FloatArray, FloatArray]:
-    """How much of either probability goes along each edge, (num_edges,) each.
+def flows(terms: WalkTerms) -> tuple[FloatArray, FloatArray]:
+    """How much of either probability goes along each edge of `terms.reached`.
 
     A walk that follows an edge twice counts twice. So this is at least what the probability loses
     without the edge, while the other edges keep their transition probabilities.
     """
-    kinds = (terms.preferences, terms.mix), (np.ones_like(terms.preferences), terms.plain_mix)
+    local, tail = terms.reached.local, terms.reached.tail
     liked, plain = (
-        _flow(terms.edges, weights, mix, head, tail) if mix.any() else np.zeros(len(terms.edges[2]))
-        for weights, mix in kinds
+        _flow(local, weights, shares, _rests(local, weights, shares, mix, tail))
+        if mix.any()
+        else np.zeros(len(terms.reached.edges))
+        for weights, shares, mix in terms.kinds
     )
     return liked, plain
 
 
 @njit(cache=True)
-def _flow(edges, weights, mix, head, tail):  # type: ignore[no-untyped-def]
-    offsets, members, targets, relations, chances = edges
-    num_steps, num_nodes = len(mix), len(offsets) - 1
-    ahead = np.zeros((num_steps + 1, num_nodes))  # from a node to the tail, mix included
-    here = np.zeros((num_steps + 1, num_nodes))  # from the head to a node
+def _rests(local, weights, shares, mix, tail):  # type: ignore[no-untyped-def]
+    """The sum over the rests of walks, after each number of steps at each node.
+
+    (num_steps + 1, num_nodes): mix included. Only for nodes that so many steps may reach.
+    """
+    offsets, targets, relations, counts = local
+    num_steps = len(mix)
+    ahead = np.zeros((num_steps + 1, counts[-1]))
+    if tail < 0:
+        return ahead
     for step in range(num_steps, -1, -1):
         if step > 0:
             ahead[step, tail] = mix[step - 1]
         if step == num_steps:
             continue
-        for node in range(num_nodes):
-            for position in range(offsets[node], offsets[node + 1]):
-                edge = members[position]
+        for node in range(counts[step]):
+            share = shares[min(step, 1), node]
+            for edge in range(offsets[node], offsets[node + 1]):
                 after = ahead[step + 1, targets[edge]]
                 if after > 0.0:
-                    ahead[step, node] += chances[edge] * weights[step, relations[edge]] * after
-    here[0, head] = 1.0
+                    ahead[step, node] += share * weights[step, relations[edge]] * after
+    return ahead
+
+
+@njit(cache=True)
+def _flow(local, weights, shares, ahead):  # type: ignore[no-untyped-def]
+    offsets, targets, relations, counts = local
+    num_steps = len(ahead) - 1
+    here = np.zeros((num_steps + 1, counts[-1]))  # from the head to a node
+    here[0, 0] = 1.0
     flow = np.zeros(len(targets))
     for step in range(num_steps):
-        for node in range(num_nodes):
-            if here[step, node] == 0.0:
+        for node in range(counts[step]):
+            leaving = here[step, node] * shares[min(step, 1), node]
+            if leaving == 0.0:
                 continue
-            for position in range(offsets[node], offsets[node + 1]):
-                edge = members[position]
-                share = here[step, node] * chances[edge] * weights[step, relations[edge]]
+            for edge in range(offsets[node], offsets[node + 1]):
+                share = leaving * weights[step, relations[edge]]
                 here[step + 1, targets[edge]] += share
                 flow[edge] += share * ahead[step + 1, targets[edge]]
     return flow

@@ -13,15 +13,16 @@ from torch import Tensor
 
 from nodepiece.compiled import njit, prange
 from nodepiece.decoders.walk_graph import WalkGraph
-from nodepiece.graph.arrays import FloatArray, IntArray
+from nodepiece.graph.arrays import BoolArray, FloatArray, IntArray
 
 Edges = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]  # see `edges_by_tail`
+EdgesAndHubs = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, BoolArray]
 
 
 def walk(heads: Tensor, preferences: Tensor, mix: Tensor, walk_graph: WalkGraph) -> Tensor:
     """The result of `walk_graph.walk`, if `can_walk` allows it: (num_nodes, batch)."""
-    edges = edges_by_tail(walk_graph)
-    total: Tensor = _Walk.apply(preferences, mix, heads.numpy(), edges)  # type: ignore[no-untyped-call]
+    edges, is_hub = edges_by_tail(walk_graph), walk_graph.is_hub.numpy()
+    total: Tensor = _Walk.apply(preferences, mix, heads.numpy(), (*edges, is_hub))  # type: ignore[no-untyped-call]
     return total.T.contiguous()  # the layout of the tensors that it is added to
 
 
@@ -48,7 +49,7 @@ def edges_by_tail(walk_graph: WalkGraph) -> Edges:
 class _Walk(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, preferences: Tensor, mix: Tensor, heads: IntArray, edges: Edges
+        ctx: Any, preferences: Tensor, mix: Tensor, heads: IntArray, edges: EdgesAndHubs
     ) -> Tensor:
         """(batch, num_nodes), so that each query writes to consecutive memory."""
         preferences, mix = preferences.contiguous(), mix.contiguous()
@@ -75,12 +76,16 @@ def _walk_one(row, head, preferences, edges, chance, seen, places, counts):  # t
     this query, so that nothing has to be cleared; `places` starts with the nodes, `counts` has
     their number.
     """
-    offsets, members, heads, relations, shares = edges
+    offsets, members, heads, relations, shares, is_hub = edges
     chance[0, head], seen[0, head], places[0, 0], counts[0] = 1.0, row + 1, head, 1
     for step in range(len(preferences)):
         counts[step + 1] = 0
+        if step > 0 and is_hub[head]:
+            continue
         for place in range(counts[step]):
             node = places[step, place]
+            if step > 0 and is_hub[node]:
+                continue
             for position in range(offsets[node], offsets[node + 1]):
                 edge = members[position]
                 there = heads[edge]
@@ -114,7 +119,7 @@ def _walk_all(heads, preferences, mix, edges, num_threads):  # type: ignore[no-u
 @njit(parallel=True, cache=True)
 def _walk_back(heads, preferences, mix, edges, slopes, num_threads):  # type: ignore[no-untyped-def]
     """The gradients of preferences and mix; slopes: (batch, num_nodes)."""
-    offsets, members, edge_heads, relations, shares = edges
+    offsets, members, edge_heads, relations, shares, is_hub = edges
     num_levels, num_nodes = len(preferences) + 1, len(offsets) - 1
     of_preferences, of_mix = np.zeros_like(preferences), np.zeros_like(mix)
     for thread in prange(num_threads):
@@ -131,7 +136,9 @@ def _walk_back(heads, preferences, mix, edges, slopes, num_threads):  # type: ig
                     if step > 0 and node != heads[row]:
                         of_mix[step - 1, row] += slopes[row, node] * chance[step, node]
                         slope[step, node] = mix[step - 1, row] * slopes[row, node]
-                    if step + 1 == num_levels:
+                    if step + 1 == num_levels or counts[step + 1] == 0:
+                        continue
+                    if step > 0 and is_hub[node]:
                         continue
                     for position in range(offsets[node], offsets[node + 1]):
                         edge = members[position]

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodepiece.encoders.compressed_rows import places_by_source, rows_by_source
 from nodepiece.encoders.segments import EdgeGroups, group_edges
-from nodepiece.graph.arrays import LongArray
+from nodepiece.graph.arrays import IntArray, LongArray
 
 CHUNK = 512  # edges of a target that one GPU program of `message_moments` goes through
 NUM_BLOCKS = 64  # of targets; more than any number of CPU threads needs
@@ -101,6 +102,30 @@ class EdgeIndex:
         """
         self._check_sorted_by("target")
         return self.target.edges.offsets, self.source.rows.int(), self.relation.rows.int()
+
+    @cached_property
+    def rows_by_source(self) -> tuple[LongArray, IntArray, IntArray]:
+        """Edges in compressed rows, one row for each source, in the caller's order, for a CPU.
+
+        Where the rows start, (num_nodes + 1,); the target and the relation of every edge.
+        """
+        return rows_by_source(self.edges.cpu().numpy(), self.num_nodes)
+
+    @cached_property
+    def edges_by_source(self) -> IntArray:
+        """(num_edges,): where each edge of `rows_by_source` is in the order of this index."""
+        places = places_by_source(self.edges.cpu().numpy(), self.rows_by_source[0])
+        if self.sorted_by is None or self.is_sorted:
+            return places
+        place = np.empty_like(places)
+        place[self.order.cpu().numpy()] = np.arange(len(places), dtype=np.int32)
+        return place[places]
+
+    def given(self, edges: LongArray) -> LongArray:
+        """The positions of some edges of this index in the caller's order."""
+        if self.sorted_by is None or self.is_sorted:
+            return edges
+        return self.order[torch.from_numpy(edges).to(self.device)].cpu().numpy()
 
     @cached_property
     def directed_target(self) -> EdgeGroups:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int32]  # ids, tokens, distances
 LongArray = NDArray[np.int64]  # offsets into arrays that may be longer than 2^31
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 

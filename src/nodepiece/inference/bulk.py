@@ -14,7 +14,7 @@ from torch import Tensor
 from nodepiece.data.column_names import ROLES
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.query_rows import NumberedParts
-from nodepiece.decoders.path_scorers import PathScorers
+from nodepiece.decoders.path_scorers import PathGraph, PathScorers
 from nodepiece.decoders.triple_scores import VectorScores
 from nodepiece.errors import InputError
 from nodepiece.evaluation.ranking import Progress, expand_runs, query_batches
@@ -85,6 +85,15 @@ class Scoring(Protocol):
 
     def vector_scores(self) -> VectorScores | None:
         """What scores are computed from; None: they are no products or distances of vectors."""
+
+    def vectors_alone(self) -> VectorScores | None:
+        """What scores are computed from, without path scorers; None as in `vector_scores`."""
+
+    def path_graph(self) -> PathGraph:
+        """The graph that path scorers follow."""
+
+    def path_relation(self, relation: int) -> int:
+        """The id that a relation, maybe an inverse, has in `path_graph`."""
 
 
 @dataclass(frozen=True)

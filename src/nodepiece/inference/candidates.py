@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.evaluation.changed_answers import answers_after
 from nodepiece.evaluation.known_answers import KnownAnswers, known_relations, known_tails
 from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.knowledge_graph import with_inverses
+from nodepiece.graph.linked_pairs import LinkedPairs, confidences, linked_pairs
 from nodepiece.inference.computed_once import computed_once
 from nodepiece.inference.patched_counts import PatchedCounts
 from nodepiece.tokenizer.changing_graph import without
@@ -61,6 +63,16 @@ class Candidates:
         """The facts of each node in the graph, as head or as tail."""
         ends = self.dataset.train.triples[:, ::2].ravel()
         return PatchedCounts.of(np.bincount(ends, minlength=self.dataset.train.num_nodes))
+
+    @computed_once
+    def linked_pairs(self) -> LinkedPairs:
+        """The pairs of nodes that facts of the graph link, in both directions."""
+        return linked_pairs(self.dataset.train)
+
+    @computed_once
+    def confidences(self) -> csc_array:
+        """Of the linked pairs with one relation, the share that has another one."""
+        return confidences(self.linked_pairs, 2 * self.dataset.train.num_relations)
 
     def build(self, like: "Candidates") -> "Candidates":
         """Build the indices that another one has, and return this one."""

@@ -7,9 +7,10 @@ import numpy as np
 
 from nodepiece.decoders.propagation import Propagation
 from nodepiece.decoders.propagation_paths import best_propagated
+from nodepiece.decoders.reached_edges import IN_ORDER, cut_out
 from nodepiece.decoders.walk_paths import ScoredPath, ScoredPaths, best_walks, flows, k_best
 from nodepiece.decoders.walks import Walks
-from nodepiece.graph.arrays import FloatArray, IntArray
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.inference.explained import Explainable, named_fact
 from nodepiece.inference.explanation import ExplainedPath
 
@@ -49,11 +50,12 @@ def explain_paths(
         graph, row = snapshot.path_graph(), snapshot.path_relation(relation)
         if isinstance(scorer, Walks):
             scored, terms = best_walks(scorer, head, row, tail, graph, top=top)
-            both = [by_fact(snapshot, flow) for flow in flows(terms, head, tail)]
-            touched = np.flatnonzero(both[0] + both[1])
-            pairs = zip(both[0][touched], both[1][touched], strict=True)
+            facts, of_edge = np.unique(
+                fact_places(snapshot, terms.reached.edges), return_inverse=True
+            )
+            both = [np.bincount(of_edge, flow, len(facts)).tolist() for flow in flows(terms)]
             scale = float(scorer.coefficient)
-            lost[touched] += [scale * terms.loss(*pair) for pair in pairs]
+            lost[facts] += [scale * terms.loss(*pair) for pair in zip(*both, strict=True)]
             by.append(BY_WALKS)
         elif isinstance(scorer, Propagation):
             scored, importance = best_propagated(scorer, head, row, tail, graph, top=top)
@@ -99,17 +101,12 @@ def short_paths(snapshot: Explainable, head: int, tail: int) -> ScoredPaths:
     number = np.bincount(snapshot.dataset.train.triples[:, 1], minlength=1).clip(min=1)
     number = np.resize(number, adjacency.num_relations)  # inverses are as frequent
     weights = np.tile(number**-0.5, (LENGTH, 1))
-    columns = (
-        adjacency.offsets,
-        np.arange(len(adjacency.neighbours), dtype=np.int64),
-        adjacency.neighbours.astype(np.int64),
-        adjacency.relations.astype(np.int64),
-        np.repeat(1 / adjacency.degrees.clip(min=1), adjacency.degrees),
-    )
+    rows = adjacency.offsets, adjacency.neighbours, adjacency.relations
+    reached = cut_out(rows, IN_ORDER, (head, tail), LENGTH)
     mix = SHORTER ** np.arange(1.0, LENGTH + 1)
-    nothing = np.zeros_like(mix)
-    ends, steps = (head, tail), (weights, weights)
-    found = k_best(columns, steps, (mix, nothing), (1.0, 0.0), ends, NUM_SHORT, True)
+    shares = reached.shares()
+    kinds = (weights, shares, mix), (weights, shares, np.zeros_like(mix))
+    found = k_best(reached, kinds, (1.0, 0.0), top=NUM_SHORT, is_simple=True)
     return ScoredPaths(tuple(ScoredPath(value, edges) for value, edges in found), 0.0)
 
 
@@ -127,8 +124,7 @@ def edge_facts(snapshot: Explainable, edges: Sequence[int], *, by_node: bool = F
     """The facts that edges are: (num_edges, 3). `by_node`: edges are positions in `adjacency`."""
     graph = snapshot.dataset.train
     if not by_node:
-        order = snapshot.path_graph().edge_index.order
-        return graph.triples[[int(order[edge]) % graph.num_triples for edge in edges]]
+        return graph.triples[fact_places(snapshot, np.array(edges, np.int64))]
     adjacency, facts = snapshot.adjacency, []
     for edge in edges:
         node = int(np.searchsorted(adjacency.offsets, edge, side="right")) - 1
@@ -142,5 +138,11 @@ def edge_facts(snapshot: Explainable, edges: Sequence[int], *, by_node: bool = F
 def by_fact(snapshot: Explainable, of_edges: FloatArray) -> FloatArray:
     """Values of edges, summed over both edges of each fact: (num_edges,) -> (num_facts,)."""
     number = snapshot.dataset.train.num_triples
-    place = snapshot.path_graph().edge_index.order.cpu().numpy() % max(1, number)
+    place = fact_places(snapshot, np.arange(len(of_edges)))
     return np.bincount(place, weights=of_edges, minlength=number).astype(np.float64)
+
+
+def fact_places(snapshot: Explainable, edges: LongArray) -> LongArray:
+    """The position of the fact that each of some edges of `path_graph` is, in either direction."""
+    given = snapshot.path_graph().edge_index.given(edges)
+    return given % max(1, snapshot.dataset.train.num_triples)

@@ -114,8 +114,12 @@ class EncodedSnapshot:
 
     def vector_scores(self) -> VectorScores | None:
         """What scores are computed from; None: they are no products or distances of vectors."""
+        return None if self.model.scorers else self.vectors_alone()
+
+    def vectors_alone(self) -> VectorScores | None:
+        """What scores are computed from, without path scorers; None as in `vector_scores`."""
         graph = self.encoded
-        if self.model.scorers or graph.decoder.tail_query is None:
+        if graph.decoder.tail_query is None:
             return None
         return VectorScores(graph.nodes, graph.relations[self.relation_rows], graph.decoder)
 

@@ -215,19 +215,25 @@ class Run:
         min_score: float = -np.inf,
         min_probability: float = 0.0,
         any_candidate: bool = False,
+        exact: bool | None = None,
         progress: Progress | None = None,
         should_stop: ShouldStop | None = None,
     ) -> pa.Table:
         """The likeliest missing facts of the whole graph, best first, as an Arrow table.
 
         The columns are `head`, `relation`, `tail`, `score`, `rank`, and where the run has a
-        calibration `probability`, by the query for the tail. The search is exact. A fact may have
-        any relation, or one of `relations`; its head is one of `heads`, and a node that the graph
-        has as a head of the relation, unless `any_candidate`; likewise its tail. `per_node`: a node
-        occurs in at most so many facts, those of highest score. `progress` gets the numbers of
-        relations searched and of all; with walks or propagation, every query (head, relation, ?) is
-        scored, and queries are counted. `should_stop` is called between two steps of the search; if
-        it returns True, the best facts so far are returned.
+        calibration `probability`, by the query for the tail. A fact may have any relation, or one
+        of `relations`; its head is one of `heads`, and a node that the graph has as a head of the
+        relation, unless `any_candidate`; likewise its tail. `per_node`: a node occurs in at most so
+        many facts, those of highest score. `progress` gets the numbers of relations searched and of
+        all, or of queries (head, relation, ?) with walks or propagation. `should_stop` is called
+        between two steps of the search; if it returns True, the best facts so far are returned.
+
+        The search is exact for scores of vectors. With walks or propagation an exact search scores
+        every query. Where that would take more than a minute, only candidates are scored by
+        default: the best facts by the vectors alone, and the likeliest between nodes that facts
+        link. Their scores are exact, but other facts are missed. `exact`: True scores every query,
+        False only candidates. The metadata of the table state which it was, as `search`.
 
         The score is that of the tail, given head and relation. Scores of different queries compare
         as well as training made them comparable; probabilities, where there are some, do.

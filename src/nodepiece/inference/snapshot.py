@@ -14,6 +14,7 @@ from nodepiece.decoders.path_scorers import PathGraph, PathScorers
 from nodepiece.decoders.triple_scores import VectorScores
 from nodepiece.decoders.unseen_nodes import encode_rows
 from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.encoders.edge_rows import EdgeRows
 from nodepiece.graph.adjacency import Adjacency, build_adjacency
 from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.knowledge_graph import with_inverses
@@ -76,16 +77,23 @@ class Snapshot:
         rows = torch.tensor(vectors, device=self.device)
         later.__dict__["patched"] = self.patched.followed_by(torch.tensor(nodes).long(), rows)
         later.__dict__["candidates"] = self.candidates.after(later.dataset, absent, change.batch)
+        later._follow_rows(self.__dict__.get("edge_rows"), (batch,))
         if "first_distances" in self.updates.__dict__:
             updates.__dict__["first_distances"] = self.updates.first_distances.replaced(
                 batch.tokens.nodes, batch.tokens.distances[:, 0], graph.num_nodes
             )
         return later
 
-    def rebased(self, state: StoredState, candidates: Candidates | None = None) -> "Snapshot":
+    def rebased(
+        self,
+        state: StoredState,
+        candidates: Candidates | None = None,
+        edge_rows: EdgeRows | None = None,
+    ) -> "Snapshot":
         """A snapshot of the same graph from another base, into which batches were compacted.
 
         candidates: of the base, with its indices built; None: those of this snapshot are used.
+        edge_rows: of the base; None: those of this snapshot are used, unless most have changed.
         """
         updates = UpdatedGraph(state)
         changes = tuple(batch.change for batch in state.batches)
@@ -98,6 +106,10 @@ class Snapshot:
             for change in changes:
                 following = following.after(same.dataset, self.absent, change.batch)
         same.__dict__["candidates"] = following
+        if edge_rows is not None:
+            same._follow_rows(edge_rows, state.batches)
+        elif "edge_rows" in self.__dict__ and not self.edge_rows.has_many_changes:
+            same.__dict__["edge_rows"] = self.edge_rows
         return same
 
     @property
@@ -139,7 +151,33 @@ class Snapshot:
     def edge_index(self) -> EdgeIndex:
         graph = self.dataset.train
         edges = torch.tensor(with_inverses(graph), device=self.device)
-        return EdgeIndex(edges, graph.num_nodes, self.model.num_relations)
+        index, rows = EdgeIndex(edges, graph.num_nodes, self.model.num_relations), self.__dict__
+        if "edge_rows" in rows and self.edge_rows.is_base:
+            index.__dict__["rows_by_source"] = self.edge_rows.base  # the same ones
+        return index
+
+    @computed_once
+    def edge_rows(self) -> EdgeRows:
+        """The edges that leave every node, which sparse walks follow on a CPU."""
+        return EdgeRows.of_graph(self.dataset.train)
+
+    def _follow_rows(self, rows: EdgeRows | None, batches: Sequence[StoredBatch]) -> None:
+        """Use rows of edges from before some batches; None: they are sorted when needed."""
+        if rows is None:
+            return
+        for batch in batches:
+            rows = self._changed_rows(rows, batch.change, is_next=True)
+        self.__dict__["edge_rows"] = rows
+
+    def _changed_rows(self, rows: EdgeRows, change: Change, *, is_next: bool) -> EdgeRows:
+        graph, batch = self.dataset.train, change.batch
+        return rows.after(
+            batch.added,
+            batch.removed,
+            num_nodes=graph.num_nodes,
+            num_direct=graph.num_relations,
+            is_next=is_next,
+        )
 
     @property
     def scorers(self) -> PathScorers:
@@ -296,8 +334,12 @@ class Snapshot:
 
     def vector_scores(self) -> VectorScores | None:
         """What scores are computed from; None: they are no products or distances of vectors."""
+        return None if self.model.scorers else self.vectors_alone()
+
+    def vectors_alone(self) -> VectorScores | None:
+        """What scores are computed from, without path scorers; None as in `vector_scores`."""
         decoder = self.model.decoder
-        if self.model.scorers or decoder.tail_query is None:
+        if decoder.tail_query is None:
             return None
         return VectorScores(self.patched.whole, self.model.relation_vectors(), decoder)
 
@@ -309,12 +351,13 @@ class Snapshot:
 
     def path_graph(self) -> PathGraph:
         """The current graph, which path scorers follow."""
-        return self.model.path_graph(edge_index=self.edge_index)
+        relations = self.model.relation_vectors()
+        return PathGraph(lambda: self.edge_index, relations, visible_rows=lambda: self.edge_rows)
 
     def _with(self, slot: GraphSlot, version: int, model: LinkModel) -> "Snapshot":
         """Another record of the same state, with the facts that are already computed."""
         other = Snapshot(model, self.trained, self.table, self.updates, slot, version)
-        for name in ("dataset", "absent"):
+        for name in ("dataset", "absent", "edge_rows"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
         return other
@@ -414,8 +457,18 @@ class HypotheticalSnapshot(Snapshot):
         changes = [self.change.without(removed) for removed in removals]
         return self.base.rows_after(nodes, changes)
 
+    @computed_once
+    def edge_rows(self) -> EdgeRows:
+        return self._changed_rows(self.base.edge_rows, self.change, is_next=False)
+
     def path_graph(self) -> PathGraph:
-        return super().path_graph() if self.masked is None else self.masked.path_graph
+        graph = super().path_graph()
+        if self.masked is None:
+            return graph
+        masked = self.masked
+        return replace(
+            graph, edges=lambda: masked.snapshot.edge_index, mask=lambda: masked.edge_mask
+        )
 
     def _that_differ(self, rows: TokenRows) -> TokenRows:
         nodes = np.union1d(rows.nodes, self.tokens.nodes).astype(np.int32)
@@ -440,16 +493,16 @@ class Masked:
     hidden: IntArray  # (num_hidden, 3) facts of this graph
 
     @computed_once
-    def path_graph(self) -> PathGraph:
-        """The edges that path scorers follow: those of the other snapshot, with a mask."""
-        graph, triples = self.snapshot.path_graph(), self.snapshot.dataset.train.triples
-        mask = graph.visible().clone()
+    def edge_mask(self) -> Tensor:
+        """(num_edges,) of the edges of the other snapshot; 0: hidden."""
+        triples = self.snapshot.dataset.train.triples
+        mask = self.snapshot.path_graph().visible().clone()
         for head, relation, tail in self.hidden:
             mine = np.flatnonzero(triples[:, 0] == head)  # few
             is_it = (triples[mine, 1] == relation) & (triples[mine, 2] == tail)
             for place in mine[is_it].tolist():
                 mask[[place, place + len(triples)]] = 0.0
-        return replace(graph, edge_mask=mask)
+        return mask
 
 
 def vectors_without(snapshot: Snapshot, removed: IntArray, rows: TokenRows) -> PatchedVectors:

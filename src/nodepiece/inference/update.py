@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nodepiece.decoders.unseen_nodes import refuse_without_pieces
+from nodepiece.encoders.edge_rows import EdgeRows
 from nodepiece.errors import InputError
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.inference.candidates import Candidates
@@ -181,6 +182,7 @@ class Compacted:
 
     state: StoredState
     candidates: Candidates | None = None  # None: those of the current snapshot are kept
+    edge_rows: EdgeRows | None = None  # None: the same
 
 
 def write_compacted(run: LinkRun, snapshot: Snapshot) -> Compacted:
@@ -198,7 +200,8 @@ def write_compacted(run: LinkRun, snapshot: Snapshot) -> Compacted:
         run.folder, number, updates.graph.triples, snapshot.is_present, table, vectors, model_hash
     )
     candidates = Candidates(snapshot.dataset, snapshot.absent).build(snapshot.candidates)
-    return Compacted(open_base(run.folder, number, model_hash), candidates)
+    rows = EdgeRows.of_graph(updates.graph) if "edge_rows" in snapshot.__dict__ else None
+    return Compacted(open_base(run.folder, number, model_hash), candidates, rows)
 
 
 def use_base(run: LinkRun, base: Compacted) -> None:
@@ -212,7 +215,7 @@ def use_base(run: LinkRun, base: Compacted) -> None:
     state = snapshot.updates.state if snapshot.updates is not None else base.state
     later = state.batches[base.state.number - state.base_number :]
     based = replace(base.state, number=state.number, batches=later)
-    run.snapshot = snapshot.rebased(based, base.candidates)
+    run.snapshot = snapshot.rebased(based, base.candidates, base.edge_rows)
 
 
 def use_base_on_disk(run: LinkRun, number: int) -> None:

@@ -43,13 +43,20 @@ MIN_PASSES, MIN_PASSES_IF_SPARSE, MIN_PASSES_IF_LARGE_AND_SPARSE = 2.0, 0.5, 10.
 SPARSE = 4.0  # facts a node: fewer are a sparse graph
 LARGE_SPARSE_GRAPH = 50_000  # nodes
 MINUTES_FOR_MANY_SPARSE_NODES = 60.0  # before that, there is no time for these passes
-FACTS_FOR_SAMPLED_WALKS = 300_000  # at most: edges are normalized in every step
+FACTS_OF_SPARSE_GRAPH = 300_000  # at most
+# Beside sampled facts walks are trained on so many facts of a batch. They cost what they reach:
+# 149,000 nodes with 854,000 facts had MRR .468 after 3 minutes with them, where vectors alone had
+# .090; with walks that end at nodes of more than 300 edges .459, of more than 100 .427.
+SAMPLED_WALKS = WalkSettings(
+    3, counts=False, max_degree=1000, separate_losses=True, coefficient=4, choose_coefficient=True
+)
+SAMPLED_PATH_QUERIES = 32
 MIN_ANCHORS, MAX_ANCHORS, ANCHOR_SHARE = 20, 5_000, 0.25  # of the nodes
 # Of millions of nodes 5,000 anchors tell too few apart: of 2.5M with 41,000 communities they had
 # validation MRR .044 after 5 minutes, and no more after 30.
 ANCHOR_SHARE_IF_LARGE, MAX_ANCHORS_IF_LARGE = 0.02, 100_000
-# Beside sampled walks: half of 6,000 nodes as anchors gave .288, a quarter .279.
-MAX_ANCHORS_WITH_SAMPLED_WALKS = 20_000
+# With walks beside a sample, half of 6,000 nodes as anchors gave .288, a quarter .279.
+MAX_ANCHORS_IF_SPARSE = 20_000
 # Of the encoder and of queries. With (0, 0.1) CoDEx-M had MRR .327 after 6 passes, with (0.1, 0.3)
 # .324 after 13; FB15k-237 on validation .323 after 4, and .325 after 8.
 FEW_PASSES_DROPOUT, MANY_PASSES_DROPOUT = (0.0, 0.1), (0.1, 0.3)
@@ -92,7 +99,7 @@ def choose(
         tokenizer=choose_tokenizer(shape),
         evaluation=EvaluationSettings(held_out_share=choose_held_out(shape)),
     )
-    sizes = sizes_of_shape(shape)
+    sizes = replace(sizes_of_shape(shape), on_gpu=machine.device.type == "cuda")
     one_vs_all = fitted(with_all_nodes(base, shape, machine), sizes, machine.memory, given=given)
     sampled = fitted(with_samples(base, shape, machine), sizes, machine.memory, given=given)
     if one_vs_all is None and sampled is None:
@@ -217,10 +224,10 @@ def with_samples(base: Experiment, shape: GraphShape, machine: Machine) -> Exper
     """
     batch_size = int(np.clip(2 ** round(np.log2(max(1, shape.num_facts) / 50)), 256, 4096))
     walks, path_queries, num_anchors = WalkSettings(), 0, base.tokenizer.num_anchors or 20
-    if can_walk_beside_samples(shape, machine):
-        walks = WalkSettings(3, separate_losses=True, choose_coefficient=True)
-        path_queries = 32
-        most = min(MAX_ANCHORS_WITH_SAMPLED_WALKS, round(ANCHOR_SHARE * shape.num_nodes))
+    if machine.device.type == "cpu":
+        walks, path_queries = SAMPLED_WALKS, SAMPLED_PATH_QUERIES
+    if is_small_and_sparse(shape):
+        most = min(MAX_ANCHORS_IF_SPARSE, round(ANCHOR_SHARE * shape.num_nodes))
         num_anchors = max(num_anchors, most)
     return replace(
         base,
@@ -244,11 +251,8 @@ def with_samples(base: Experiment, shape: GraphShape, machine: Machine) -> Exper
     )
 
 
-def can_walk_beside_samples(shape: GraphShape, machine: Machine) -> bool:
-    """Whether walks beside a sample cost about as much as the vectors, and not many times it."""
-    is_sparse = shape.facts_per_node < SPARSE
-    is_small = shape.num_facts <= FACTS_FOR_SAMPLED_WALKS
-    return is_sparse and is_small and machine.device.type == "cpu"
+def is_small_and_sparse(shape: GraphShape) -> bool:
+    return shape.facts_per_node < SPARSE and shape.num_facts <= FACTS_OF_SPARSE_GRAPH
 
 
 def choose_precision(machine: Machine) -> str:
@@ -278,7 +282,8 @@ def decide_loss(
     if shape.num_nodes > large:
         return False, f"against a sample of the nodes, as there are more than {large:,}"
     is_sparse = shape.facts_per_node < SPARSE
-    is_many = shape.num_nodes > LARGE_SPARSE_GRAPH and can_walk_beside_samples(shape, machine)
+    is_many = shape.num_nodes > LARGE_SPARSE_GRAPH and is_small_and_sparse(shape)
+    is_many = is_many and machine.device.type == "cpu"  # where walks go with a sample
     if is_many and minutes < MINUTES_FOR_MANY_SPARSE_NODES:  # no step has to be timed
         return False, (
             f"against a sample of the nodes, with walks, as more than {LARGE_SPARSE_GRAPH:,} nodes "

@@ -38,17 +38,35 @@ def with_paths_that_fit(experiment: Experiment, given: Collection[str]) -> Exper
     is_softmax = training.loss == SAMPLED_SOFTMAX
     changes: dict[str, Any] = {}
     for scorer in filter(is_on, experiment.scorers):
-        if not (training.is_one_vs_all or is_softmax):
-            if f"{scorer.name}.{scorer.switch}" not in given:
-                changes[scorer.name] = type(scorer)()
+        is_given = f"{scorer.name}.{scorer.switch}" in given
+        if not is_given and not can_have_paths(experiment, scorer.name, given):
+            changes[scorer.name] = type(scorer)()
+        elif not (training.is_one_vs_all or is_softmax):
+            continue
         elif f"{scorer.name}.separate_losses" not in given and (
             is_softmax or experiment.one_vs_all.path_queries
         ):
             changes[scorer.name] = replace(cast(Any, scorer), separate_losses=True)
-    has_paths = any(map(is_on, experiment.scorers))
+    has_paths = any(map(is_on, replace(experiment, **changes).scorers))
     if is_softmax and has_paths and "sampled.path_queries" not in given:
         changes["sampled"] = replace(sampled, path_queries=sampled.path_queries or PATH_QUERIES)
     return replace(experiment, **changes)
+
+
+def can_have_paths(experiment: Experiment, name: str, given: Collection[str]) -> bool:
+    """Whether the scorer of this name, which was not asked for, goes with what was given."""
+    if experiment.evaluation.candidates == "given":
+        return False
+    if "training.hide_targets" in given and not experiment.training.hide_targets:
+        return False
+    if experiment.training.is_one_vs_all:
+        return True
+    is_softmax = experiment.training.loss == SAMPLED_SOFTMAX
+    is_untrained = "sampled.path_queries" in given and not experiment.sampled.path_queries
+    has_one_loss = (
+        f"{name}.separate_losses" in given and not getattr(experiment, name).separate_losses
+    )
+    return is_softmax and not (experiment.graph.layers or is_untrained or has_one_loss)
 
 
 def can_hide(experiment: Experiment) -> bool:

@@ -12,6 +12,7 @@ from nodepiece.tasks.budget import Budget
 from nodepiece.tasks.path_coefficients import (
     COEFFICIENTS,
     ROUNDS,
+    facts_to_choose,
     num_chosen,
     remembered_bytes,
 )
@@ -26,6 +27,8 @@ EVALUATION_SHARE = 0.08  # of the time, for the result
 MIN_FACTS = 50  # that are ranked, however little time there is
 VALIDATIONS_TO_CHOOSE = 4  # as long as so many: a coefficient, where paths are scored once
 FEW_FACTS, MORE_FACTS = 16, 256  # that are ranked to see how long it takes
+MIN_SHARE = 0.02  # of this time, for the facts themselves: less is noise
+LINK_PREDICTION = "link-prediction"
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,15 @@ def plan_evaluation(
         experiment = replace(
             experiment, training=replace(experiment.training, validation_noise=noise)
         )
-    num_choices = validations_to_choose(experiment, num_validated, task.graph.num_nodes)
+    on_gpu = any(parameter.is_cuda for parameter in model.parameters())
+    choosing = seconds_to_choose(
+        experiment, num_validated, task.graph.num_nodes, (fixed, each), on_gpu=on_gpu
+    )
     validation = fixed + each * num_validated
     ranking = 2 * fixed + each * sum(ranked)
     planned = cast(Task[Any], replace(cast(Any, task), experiment=experiment))
     is_chosen = not settings.test_facts
-    total = ranking + num_choices * validation
+    total = ranking + choosing
     return planned, EvaluationTime(validation, total, ranking if is_chosen else 0.0)
 
 
@@ -104,18 +110,31 @@ def within_time_left(
     return cast(Task[Any], replace(cast(Any, task), experiment=experiment))
 
 
-def validations_to_choose(experiment: Experiment, num_facts: int, num_nodes: int) -> float:
-    """How many validations with so many facts take as long as the choice of coefficients.
+def seconds_to_choose(
+    experiment: Experiment,
+    num_facts: int,
+    num_nodes: int,
+    time: tuple[float, float],
+    *,
+    on_gpu: bool,
+) -> float:
+    """The seconds of the choice of coefficients, where validation has so many facts.
 
-    Scores of paths that are not remembered are computed again for every coefficient.
+    time: seconds of any validation, and of each fact. Scores of paths that are remembered are
+    computed once, others for every coefficient. Link prediction computes vectors once too, and may
+    choose by fewer facts.
     """
-    chosen = num_chosen(experiment)
+    chosen, (fixed, each) = num_chosen(experiment), time
     if not chosen:
         return 0.0
     wanted = chosen * 4 * 2 * num_facts * num_nodes
-    remembered = remembered_bytes(experiment, num_facts, num_nodes) / max(1, wanted)
-    each_again = len(COEFFICIENTS) * (ROUNDS if chosen > 1 else 1)
-    return chosen * (VALIDATIONS_TO_CHOOSE * remembered + each_again * (1 - remembered))
+    kept = remembered_bytes(experiment, num_facts, num_nodes, on_gpu=on_gpu) / max(1, wanted)
+    every = len(COEFFICIENTS) * (ROUNDS if chosen > 1 else 1)
+    validations = chosen * (VALIDATIONS_TO_CHOOSE * kept + every * (1 - kept))
+    if experiment.task != LINK_PREDICTION:
+        return validations * (fixed + each * num_facts)
+    number = facts_to_choose(experiment, num_facts, on_gpu=on_gpu)
+    return fixed + validations * each * number
 
 
 def ranking_time(
@@ -123,17 +142,28 @@ def ranking_time(
 ) -> tuple[float, float]:
     """Seconds of any validation, and those of each fact.
 
-    Where a few facts take longer than `limit` seconds, all of it is the time of each fact.
+    One fact is ranked first, as that may compile. Where a few facts take longer than `limit`
+    seconds, one is ranked again, and no more than these few.
     """
-    few = min(FEW_FACTS, num_valid)
+    few, one = min(FEW_FACTS, num_valid), with_facts(task, 1)
+    seconds_of(one, model)
     small = with_facts(task, few)
-    warm_up = seconds_of(small, model)
-    first = min(warm_up, seconds_of(small, model)) if warm_up <= limit else warm_up
+    first = seconds_of(small, model)
+    if first > limit:
+        return fixed_and_each((1, seconds_of(one, model)), (few, first))
+    first = min(first, seconds_of(small, model))
     more = min(MORE_FACTS, num_valid, int(few * min(MORE_FACTS, limit / max(1e-9, first))))
-    if more <= few:
-        return 0.0, max(1e-9, first / few)
-    each = max(1e-9, (seconds_of(with_facts(task, more), model) - first) / (more - few))
-    return max(0.0, first - few * each), each
+    if more == few:
+        return fixed_and_each((1, seconds_of(one, model)), (few, first))
+    return fixed_and_each((few, first), (more, seconds_of(with_facts(task, more), model)))
+
+
+def fixed_and_each(few: tuple[int, float], more: tuple[int, float]) -> tuple[float, float]:
+    """Seconds of any validation, and those of each fact, from two numbers of facts and seconds."""
+    number = more[0] - few[0]
+    each = (more[1] - few[1]) / number if number else more[1]
+    each = max(each, 1e-9, MIN_SHARE * more[1] / more[0])
+    return max(0.0, few[1] - few[0] * each), each
 
 
 def with_facts(task: Task[Any], number: int) -> Task[Any]:

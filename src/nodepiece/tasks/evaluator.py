@@ -69,8 +69,21 @@ class LinkEvaluator:
         """How often every node is the tail of every relation in the training graph."""
         return count_tails(self.dataset.train)
 
-    def validate(self, model: LinkModel) -> Metrics:
-        return self._report(model, "valid", self.settings.validation_facts, None).both.to_json()
+    def validate(
+        self, model: LinkModel, num_facts: int | None = None, vectors: Tensor | None = None
+    ) -> Metrics:
+        """The metrics on so many validation facts, or on those of the settings.
+
+        vectors: those of all nodes, if they are known already.
+        """
+        number = self.settings.validation_facts if num_facts is None else num_facts
+        return self._report(model, "valid", number, None, vectors).both.to_json()
+
+    def node_vectors(self, model: LinkModel) -> Tensor:
+        """The vectors of all nodes, as they are ranked."""
+        model.eval()
+        with torch.no_grad():
+            return model.node_vectors()
 
     def report(
         self, model: LinkModel, split: str, progress: Progress | None = None
@@ -117,15 +130,19 @@ class LinkEvaluator:
             )
             for name, score_tails in baselines_of(self.dataset.train).items()
         }
-        model.eval()
+        vectors = self.node_vectors(model)
         with torch.no_grad():
-            vectors = model.node_vectors()
             own = self._rank_links(model, vectors, split, facts, Processes(), progress)
         found = {name: report_links(each).both.to_json() for name, each in ranks.items()}
         return found | divide_by_shortcut(own, ranks[HALF_LINKS])
 
     def _report(
-        self, model: LinkModel, split: str, max_facts: int, progress: Progress | None
+        self,
+        model: LinkModel,
+        split: str,
+        max_facts: int,
+        progress: Progress | None,
+        vectors: Tensor | None = None,
     ) -> RankingReport:
         """The report on the first `max_facts` facts of a split; 0: on all."""
         facts = self.dataset.part(split)[: max_facts or None]
@@ -133,8 +150,8 @@ class LinkEvaluator:
         if len(facts) < processes.count:
             processes = Processes()  # too few to divide: every process ranks them all
         model.eval()
+        vectors = self.node_vectors(model) if vectors is None else vectors
         with torch.no_grad():
-            vectors = model.node_vectors()
             if not self.ranks_relations:
                 ranks = self._rank_links(model, vectors, split, facts, processes, progress)
                 return report_links(ranks)

@@ -6,7 +6,7 @@ test fact among all nodes, relation prediction its relation among all relations.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from nodepiece.tasks.evaluator import LinkEvaluator
 from nodepiece.tasks.path_coefficients import (
     check_choice,
     choose_coefficients,
+    facts_to_choose,
     remembered_bytes,
 )
 from nodepiece.tasks.run_folder import read_facts, write_facts
@@ -90,7 +91,7 @@ class LinkPrediction:
         generator = torch.Generator().manual_seed(self.experiment.seed)
         return LinkModel(
             build_node_embedding(self.experiment, table, generator=generator),
-            torch.tensor(with_inverses(self.graph)),
+            torch.from_numpy(with_inverses(self.graph)),
             2 * self.graph.num_relations,
             self.experiment.decoder,
             self.experiment.graph,
@@ -99,8 +100,9 @@ class LinkPrediction:
         )
 
     def make_trainer(self, model: LinkModel, *, generator: torch.Generator) -> Trainer[Any]:
-        edges = torch.tensor(with_inverses(self.graph)).to(generator.device)
-        chosen = self.experiment
+        edges, chosen = model.edges, self.experiment
+        if edges is None:
+            edges = torch.from_numpy(with_inverses(self.graph)).to(generator.device)
         return link_trainer(
             model,
             edges,
@@ -121,12 +123,17 @@ class LinkPrediction:
     def after_training(self, model: LinkModel, *, log: Callable[[str], None]) -> dict[str, Any]:
         experiment, num_valid = self.experiment, len(self.dataset.valid)
         num_facts = min(num_valid, experiment.evaluation.validation_facts or num_valid)
+        on_gpu = model.relation_vectors().is_cuda
+        number = facts_to_choose(experiment, num_facts, on_gpu=on_gpu)
+        vectors = cache(partial(self.evaluator.node_vectors, model))  # the same for all
         return choose_coefficients(
             model.scorers,
             experiment.training.metric,
-            lambda: self.validate(model),
+            lambda: self.evaluator.validate(model, number, vectors()),
             log=log,
-            remembered_bytes=remembered_bytes(experiment, num_facts, self.graph.num_nodes),
+            remembered_bytes=remembered_bytes(
+                experiment, num_facts, self.graph.num_nodes, on_gpu=on_gpu
+            ),
         )
 
     def evaluate(

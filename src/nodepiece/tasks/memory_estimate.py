@@ -8,7 +8,8 @@ results of every step of the formula that a gradient needs, and once more for ev
 
 from dataclasses import dataclass
 
-from nodepiece.decoders.path_scorers import is_on
+from nodepiece.decoders.path_scorers import is_on, is_sparse
+from nodepiece.decoders.sparse_walks import num_walking, state_bytes
 from nodepiece.settings import Experiment
 from nodepiece.tasks.path_coefficients import remembered_bytes
 from nodepiece.tasks.tokens import tokenizer_settings_of
@@ -31,6 +32,7 @@ OWN_NEGATIVE_COPIES = 16  # of the vectors of negatives that each fact has by it
 TRANSFORMER_COPIES = 16, 5  # of the inputs of a layer, and of its hidden numbers
 LAYER_COPIES = 6  # of node vectors, for each graph layer
 EDGE_INDEX_BYTES = 120  # of an edge, grouped by source, target and relation
+SPARSE_INDEX_BYTES = 20  # of an edge, and once more in compressed rows
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Sizes:
     num_relations: int  # without inverses
     num_test_facts: int = 0
     num_queries: int | None = None  # distinct (head, relation) pairs, with inverses; None: unknown
+    on_gpu: bool = False  # where sparse path scorers compute a score for every node
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,12 @@ def row_bytes(settings: TokenizerSettings) -> int:
 
 def graph_bytes(experiment: Experiment, sizes: Sizes) -> int:
     """The bytes of the edge index that graph layers and path scorers use."""
-    if not (experiment.graph.layers or any(map(is_on, experiment.scorers))):
+    scorers = [each for each in experiment.scorers if is_on(each)]
+    if not (experiment.graph.layers or scorers):
         return 0
-    return EDGE_INDEX_BYTES * 2 * sizes.num_facts
+    takes_all = experiment.graph.layers or experiment.training.is_one_vs_all or sizes.on_gpu
+    is_short = not takes_all and all(map(is_sparse, scorers))
+    return (SPARSE_INDEX_BYTES if is_short else EDGE_INDEX_BYTES) * 2 * sizes.num_facts
 
 
 def epoch_bytes(experiment: Experiment, sizes: Sizes) -> int:
@@ -150,7 +156,11 @@ def path_numbers(experiment: Experiment, sizes: Sizes) -> float:
     drawn = experiment.one_vs_all if training.is_one_vs_all else experiment.sampled
     queries = min(training.batch_size, drawn.path_queries or training.batch_size)
     numbers = 0.0
-    if experiment.walks.steps:
+    walks = experiment.walks
+    if walks.steps and walks.is_sparse and not (training.is_one_vs_all or sizes.on_gpu):
+        each = state_bytes(walks.steps, sizes.num_nodes)
+        numbers += num_walking(walks.steps, sizes.num_nodes) * each / 4
+    elif walks.steps:
         numbers += WALK_COPIES * queries * sizes.num_nodes
     if propagation.layers:
         states = queries * sizes.num_nodes * propagation.dim
@@ -176,5 +186,5 @@ def scores_bytes(experiment: Experiment, sizes: Sizes) -> int:
     """
     num_facts = max(1, sizes.num_test_facts)
     wanted = 4 * OTHER_SCORE_COPIES * 2 * num_facts * sizes.num_nodes
-    kept = remembered_bytes(experiment, num_facts, sizes.num_nodes)
+    kept = remembered_bytes(experiment, num_facts, sizes.num_nodes, on_gpu=sizes.on_gpu)
     return min(experiment.evaluation.memory_budget, wanted) + kept

@@ -18,7 +18,7 @@ from nodepiece.tasks.automatic import TimeStep, choose, for_few_facts
 from nodepiece.tasks.graph_shape import GraphShape, shape_of, sizes_of_shape
 from nodepiece.tasks.link_prediction import LinkPrediction, check_nodes, with_validation
 from nodepiece.tasks.machine import Machine
-from nodepiece.tasks.run_folder import CONFIG, read_config
+from nodepiece.tasks.run_folder import CONFIG, MODEL, read_config
 from nodepiece.tasks.run_place import is_pending, unfinished_folder
 from nodepiece.tasks.timing import seconds_a_step
 
@@ -71,6 +71,7 @@ def open_automatic(
         )
     if str(source) == STANDARD_INPUT:
         raise InputError("training reads its facts more than once; give a file or a folder")
+    refuse_run(Path(source))
     first = with_overrides(Experiment(name=name, dataset=str(source) or name), overrides)
     if not isinstance(data, Dataset):
         log(f"reading {source}")
@@ -97,6 +98,17 @@ def open_automatic(
         )
         experiment = with_overrides(for_few_facts(experiment), overrides)
     return LinkPrediction(experiment, split), choice.minutes
+
+
+def refuse_run(folder: Path) -> None:
+    """Refuse the folder of a run in place of a graph; the error says how to train it further."""
+    if not ((folder / CONFIG).is_file() and (folder / MODEL).is_file()):
+        return
+    graph = read_config(folder).dataset
+    raise InputError(
+        f"{folder} is the folder of a run, not a graph; nodepiece train {graph} --resume --minutes "
+        f"10 -o {folder} trains it for ten more minutes"
+    )
 
 
 def step_timer(

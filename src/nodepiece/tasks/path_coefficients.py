@@ -7,7 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodepiece.decoders.path_scorers import PathGraph, PathScorer, PathScorers, is_on
+from nodepiece.decoders.path_scorers import (
+    PathGraph,
+    PathScorer,
+    PathScorers,
+    is_on,
+    is_sparse,
+)
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
 from nodepiece.training.distribution import current_processes
@@ -15,6 +21,7 @@ from nodepiece.training.loop import Metrics
 
 ROUNDS = 2  # of choices with several scorers: the best coefficient of one depends on the others
 MAX_REMEMBERED = 2**29  # bytes of scores of paths, while coefficients are chosen
+FEW_TO_CHOOSE = 500  # facts that tell good coefficients from bad ones
 COEFFICIENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # 0: vectors alone
 
 
@@ -60,19 +67,39 @@ def choose_coefficients(
     }
 
 
-def remembered_bytes(experiment: Experiment, num_facts: int, num_nodes: int) -> int:
+def remembered_bytes(
+    experiment: Experiment, num_facts: int, num_nodes: int, *, on_gpu: bool
+) -> int:
     """The bytes of scores that are kept while coefficients are chosen by so many facts.
 
-    Half of what evaluation may use for scores, at most.
+    Half of what evaluation may use for scores, at most. On a CPU those of sparse scorers are not
+    kept.
     """
-    chosen = num_chosen(experiment)
+    chosen = num_chosen(experiment) - (0 if on_gpu else num_sparse(experiment))
     wanted = chosen * 4 * 2 * num_facts * num_nodes  # a float32 a query and node
     return min(wanted, MAX_REMEMBERED, experiment.evaluation.memory_budget // 2)
+
+
+def facts_to_choose(experiment: Experiment, num_facts: int, *, on_gpu: bool) -> int:
+    """By how many of so many validation facts coefficients are chosen.
+
+    Fewer with sparse scorers on a CPU: they are for large graphs, where every coefficient takes as
+    long as a validation.
+    """
+    is_short = num_sparse(experiment) > 0 and not on_gpu
+    return min(num_facts, FEW_TO_CHOOSE) if is_short else num_facts
 
 
 def num_chosen(experiment: Experiment) -> int:
     """The number of path scorers whose coefficient is chosen."""
     return sum(is_on(each) and each.choose_coefficient for each in experiment.scorers)
+
+
+def num_sparse(experiment: Experiment) -> int:
+    """The number of those that are sparse."""
+    return sum(
+        is_on(each) and each.choose_coefficient and is_sparse(each) for each in experiment.scorers
+    )
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from nodepiece.decoders.path_scorers import is_on
+from nodepiece.decoders.path_scorers import is_on, is_sparse
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
-from nodepiece.tasks.evaluation_time import ranking_time, validations_to_choose
+from nodepiece.tasks.evaluation_time import ranking_time, seconds_to_choose
 from nodepiece.tasks.memory_estimate import Sizes, nodes_in_step
 from nodepiece.tasks.peak import PeakMemory, current_of_process
 from nodepiece.tasks.plan import (
@@ -130,9 +130,15 @@ def time_evaluation(
     if training.stages:
         every = training.validate_steps
     num_validations = num_steps // every if every else 0
-    num_choices = validations_to_choose(experiment, num_validated, task.graph.num_nodes)
+    choosing = seconds_to_choose(
+        experiment,
+        num_validated,
+        task.graph.num_nodes,
+        (fixed, each),
+        on_gpu=device.type == "cuda",
+    )
     ranked = sum(min(number, settings.test_facts or number) for number in (num_valid, num_test))
-    return (num_validations + num_choices) * validation, 2 * fixed + each * ranked
+    return num_validations * validation + choosing, 2 * fixed + each * ranked
 
 
 def count_steps(experiment: Experiment, sizes: Sizes) -> int:
@@ -176,7 +182,10 @@ def measure_step(
     """The cost of a step; if it depends on the number of nodes, extrapolated from two sizes."""
     training, graph = experiment.training, experiment.graph
     is_lookup = not experiment.encoder.has_pieces
-    has_scorers = any(is_on(settings) for settings in experiment.scorers)
+    has_scorers = any(
+        is_on(settings) and not (is_sparse(settings) and device.type == "cpu")
+        for settings in experiment.scorers
+    )
     takes_all = training.is_one_vs_all or graph.layers > 0 or has_scorers
     small = min(sizes.num_nodes, max(TIMING_NODES, 2 * nodes_in_step(experiment, sizes)))
     if takes_all:

@@ -110,7 +110,8 @@ def train_experiment(
             task = task_record(settings).task.open(timed, data)
             if is_link_task(settings):
                 limit = free_memory(chosen) if memory is None else memory
-                sizes_alone = input_from_sizes(settings, sizes_of(task))
+                sizes = replace(sizes_of(task), on_gpu=chosen.type == "cuda")
+                sizes_alone = input_from_sizes(settings, sizes)
                 refuse_too_large(sizes_alone, limit)
         if budget is not None and not task.num_evaluated("valid"):
             task = replace(cast(Any, task), experiment=without_validation(task.experiment))

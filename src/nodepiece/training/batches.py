@@ -242,9 +242,10 @@ class FactBatches:
         if self.is_drawn:
             self.chosen.random_(num_edges, generator=generator)
             return False
-        shuffle = torch.randperm(num_edges, generator=generator, device=device)
-        slots = torch.arange(self.chosen.numel(), device=device) % num_edges
-        self.chosen.copy_(shuffle[slots].view_as(self.chosen))
+        chosen = self.chosen.view(-1)
+        chosen[:num_edges] = torch.randperm(num_edges, generator=generator, device=device)
+        num_filled = len(chosen) - num_edges
+        chosen[num_edges:] = chosen[torch.arange(num_filled, device=device) % num_edges]
         return False
 
     def take(self, step: Tensor) -> FactBatch:

@@ -1,7 +1,7 @@
 """The trainer of a link model: batches and the loss."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import torch
 from torch import Tensor
@@ -141,9 +141,9 @@ def sampled_objective(
     if processes.count > 1:
         raise InputError(
             f"{' and '.join(model.scorers)} beside {SAMPLED_SOFTMAX} is for one process; train "
-            "with one, or against all nodes"
+            "with one, or against all nodes, or set walks.steps = 0"
         )
-    hidden = hidden_together(edges, model.num_nodes, pairs=False)
+    hidden = cache(partial(hidden_together, edges, model.num_nodes, pairs=False))
     of_paths = partial(path_loss, model, num_queries=settings.path_queries, hidden=hidden)
     return lambda batch: of_vectors(batch) + of_paths(batch)
 

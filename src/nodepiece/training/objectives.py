@@ -141,17 +141,27 @@ def loss_of_answers(
 
 
 def path_loss(
-    model: LinkModel, batch: FactBatch, num_queries: int, *, hidden: HidingGroups
+    model: LinkModel,
+    batch: FactBatch,
+    num_queries: int,
+    *,
+    hidden: Callable[[], HidingGroups],  # called if a scorer needs it, as it takes memory
 ) -> Tensor:
     """The loss of the path scorers on the first facts of a batch, against all nodes: ().
 
-    Paths do not use these facts, nor what is hidden with them.
+    Paths do not use the fact that is asked for. A scorer that has to score every node uses none of
+    these facts, nor what is hidden with them.
     """
     heads, relations, tails, edges = (part[:num_queries] for part in batch[:4])
-    edge_mask = hidden.mask_without(edges)
-    scores = model.scorers.all_scores(heads, relations, lambda: model.path_graph(edge_mask))
-    answers = torch.stack([torch.arange(len(heads), device=heads.device), tails])
-    losses = [cross_entropy_all(each.float(), answers, smoothing=0.0) for _, each in scores]
+    losses = []
+    for scorer in model.scorers.listed():
+        loss = scorer.loss_of_facts(heads, relations, tails, model.path_graph())
+        if loss is None:
+            graph = model.path_graph(hidden().mask_without(edges))
+            answers = torch.stack([torch.arange(len(heads), device=heads.device), tails])
+            scores = scorer(heads, relations, graph).float()
+            loss = cross_entropy_all(scores, answers, smoothing=0.0)
+        losses.append(loss)
     return torch.stack(losses).sum()
 
 
