@@ -11,7 +11,7 @@ import pytest
 from tests.golden.write import STORED_RUNS
 
 import nodepiece as library
-from nodepiece.inference import fact_search
+from nodepiece.inference import candidate_search, discover, fact_search
 from nodepiece.inference.search_progress import SearchProgress
 
 if TYPE_CHECKING:
@@ -88,15 +88,52 @@ def test_a_run_of_node_classification_has_no_missing_facts(nodepiece: Nodepiece)
     assert ran.status == 2 and "it predicts no facts; ask for the classes of a node" in ran.err
 
 
+def test_a_search_of_candidates_says_so_and_the_exact_one_does_not(
+    nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discover, "FEW_QUERIES", 3)
+    monkeypatch.setattr(discover, "LONG_SECONDS", 0.0)
+    run, output = STORED_RUNS / "walks", tmp_path / "missing.parquet"
+
+    ran = nodepiece("discover", run, "--top", 5, "-o", output)
+
+    assert ran.status == 0 and "the result may miss some facts, --exact" in ran.err
+    assert pq.read_schema(output).metadata[b"search"].startswith(b"candidates: ")
+    ran = nodepiece("discover", run, "--top", 5, "-o", output, "--exact")
+    assert ran.status == 0 and "may miss" not in ran.err
+    assert pq.read_schema(output).metadata[b"search"] == b"exact"
+    assert pq.read_table(output).equals(library.load(run).discover(top=5, exact=True))
+
+
+def test_candidates_may_be_asked_for(nodepiece: Nodepiece) -> None:
+    ran = nodepiece("discover", STORED_RUNS / "walks", "--top", 3, "--approximate")
+
+    assert ran.status == 0 and "only candidates are scored" in ran.err
+
+
+def test_ctrl_c_ends_a_search_of_candidates_with_what_was_found(
+    nodepiece: Nodepiece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_after_a_batch(monkeypatch)
+    output = tmp_path / "missing.csv"
+
+    ran = nodepiece("discover", STORED_RUNS / "walks", "--top", 2, "-o", output, "--approximate")
+
+    assert ran.status == 130 and f"wrote {output}: 2 facts" in ran.err
+    assert "queries; these are the best facts of those" in ran.err
+
+
 def interrupt_after_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C once four queries are scored."""
     add = SearchProgress.add
 
     def add_and_interrupt(progress: SearchProgress, number: int) -> None:
         add(progress, number)
-        signal.raise_signal(signal.SIGINT)
+        if progress.callback is not None:  # that of the command, not of a part of the search
+            signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(fact_search, "QUERIES_AT_ONCE", 4)
+    for module in (fact_search, candidate_search):
+        monkeypatch.setattr(module, "QUERIES_AT_ONCE", 4)
     monkeypatch.setattr(SearchProgress, "add", add_and_interrupt)
 
 

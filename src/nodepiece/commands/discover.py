@@ -97,6 +97,15 @@ def discover(
             help="Also nodes that the graph does not have at that end of the relation.",
         ),
     ] = False,
+    exact: Annotated[
+        bool | None,
+        typer.Option(
+            "--exact/--approximate",
+            help="With walks or propagation: score every query, or only candidates, which may miss "
+            "facts. By default candidates where all queries would take more than a minute.",
+            show_default=False,
+        ),
+    ] = None,
     graph: OtherGraphOption = None,
     unseen_relations: UnseenRelationsOption = "refuse",
     facts: FactsOption = None,
@@ -109,14 +118,17 @@ def discover(
     """Find the likeliest missing facts of the whole graph, or of some relations or nodes.
 
     Known facts are left out, and so are nodes that no known fact has at that end of the relation,
-    unless --any-candidate is given. The search is exact. With walks or propagation every query
-    (head, relation, ?) is scored, which takes long in a large graph: their number and the time are
-    printed first, --relation and --heads search fewer, and Ctrl-C ends the search with the best
-    facts of the queries so far. The score of a fact is that of its
-    tail, given head and relation; scores of different relations compare as well as training made
-    them comparable. Where the run has calibrated probabilities, facts come by probability, which is
-    that by the query for the tail; nodepiece score also has that by both queries, for tail and
-    head.
+    unless --any-candidate is given. The search is exact for scores of vectors. With walks or
+    propagation an exact search scores every query (head, relation, ?), which takes long in a large
+    graph. Where it would take more than a minute, only candidates are scored, unless --exact is
+    given: the best facts by the vectors alone, and the likeliest between nodes that facts link,
+    such as the inverse of a known fact. Their scores are exact, but other facts are missed. Which
+    search it is, the number of queries and the time are printed first, --relation and --heads
+    search fewer, and Ctrl-C ends the search with the best facts so far. The score of a fact is that
+    of its tail, given head and relation; scores of different relations compare as well as training
+    made them comparable. Where the run has calibrated probabilities, facts come by probability,
+    which is that by the query for the tail; nodepiece score also has that by both queries, for tail
+    and head.
     """
     from nodepiece.inference.fact_search import scores_queries
     from nodepiece.inference.facts import FactRun
@@ -164,6 +176,7 @@ def discover(
             min_score=-math.inf if min_score is None else min_score,
             min_probability=min_probability,
             any_candidate=any_candidate,
+            exact=exact,
             progress=count_searched,
             should_stop=should_stop,
         )

@@ -15,6 +15,12 @@ from nodepiece.evaluation.ranking import Progress
 from nodepiece.graph.arrays import LongArray
 from nodepiece.graph.names import Names, UnknownName
 from nodepiece.inference.bulk import Calibrated, Scoring, named_triples
+from nodepiece.inference.candidate_search import (
+    Plan,
+    has_candidates,
+    plan_of,
+    search_candidates,
+)
 from nodepiece.inference.fact_search import Found, Limits, Scope, scores_queries, search, size_of
 from nodepiece.inference.pair_search import NOTHING
 from nodepiece.inference.queries import removed_node
@@ -25,8 +31,15 @@ log = logging.getLogger("nodepiece")
 FEW_QUERIES = 200  # that are scored without an estimate of the time
 TIMED_QUERIES = 16  # by which the time is estimated
 MANY_SECONDS = 3.0  # from which on the estimate is a warning
+LONG_SECONDS = 60.0  # from which on candidates are searched, unless `exact` says otherwise
 ROUND_FACTS = 10_000  # smallest number found in a round, where `per_node` leaves out some
 ROUND_FACTS_BY_QUERY = 1 << 20  # the same where every query is scored again in each round
+
+EXACT = "exact"
+BY_CANDIDATES = (
+    "candidates: the best facts by the vectors alone, those that walks lead to, and the likeliest "
+    "between nodes that facts link, scored by the whole model; others may be missing"
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,7 @@ class DiscoverSettings:
     any_candidate: bool = False  # also nodes that the graph does not have at that end
     memory_budget: int = 2**30  # bytes for scores
     calibrated: Calibrated | None = None  # None: without probabilities
+    exact: bool | None = None  # False: only candidates are scored; None: where all take long
 
     def __post_init__(self) -> None:
         if self.top < 1 or (self.per_node is not None and self.per_node < 1):
@@ -76,39 +90,71 @@ def discover_facts(
 
     With probabilities, the best are those of highest probability among the best of each relation.
     `progress` gets the numbers of relations searched and of all, or of queries (`scores_queries`).
-    If `should_stop` returns True, the search ends with the best facts so far.
+    If `should_stop` returns True, the search ends with the best facts so far. The metadata of the
+    table state how facts were searched: `search` is EXACT or BY_CANDIDATES.
     """
     scope = scope_of(snapshot, settings)
-    if scores_queries(snapshot):
-        announce(snapshot, scope)
-    found = best_facts(snapshot, scope, settings, SearchProgress(progress, should_stop))
+    plan = chosen_search(snapshot, scope, settings)
+    found = best_facts(snapshot, scope, settings, plan, SearchProgress(progress, should_stop))
     found = found.take(np.arange(min(settings.top, len(found.scores))))
     columns = named_triples(snapshot.dataset.names, *found.triples.T)
     columns["score"] = pa.array(found.scores.astype(np.float32))
     columns["rank"] = pa.array(np.arange(1, len(found.scores) + 1, dtype=np.int32))
     if found.probabilities is not None:
         columns["probability"] = pa.array(found.probabilities)
-    return pa.table(columns, schema=settings.schema)
+    kind = EXACT if plan is None else BY_CANDIDATES
+    return pa.table(columns, schema=settings.schema.with_metadata({"search": kind}))
 
 
-def announce(snapshot: Scoring, scope: Scope) -> None:
-    """Log how many queries are scored and how long that takes, by the time of a few of them."""
-    number = size_of(snapshot, scope)
-    if number <= FEW_QUERIES:
-        return
+def chosen_search(snapshot: Scoring, scope: Scope, settings: DiscoverSettings) -> Plan | None:
+    """How candidates are searched; None: the search is exact. Logged unless it is quick."""
+    if not scores_queries(snapshot):
+        return None  # the search of vectors is exact, and quick
+    if settings.exact is False and not has_candidates(snapshot):
+        raise InputError(
+            "the scores of this decoder are no products or distances of vectors, by which "
+            "candidates are found; leave out --approximate (exact=False)"
+        )
+    num_queries = size_of(snapshot, scope)
+    is_exact, seconds = settings.exact, 0.0
+    if num_queries > FEW_QUERIES and settings.exact is not False:
+        seconds = estimated_seconds(snapshot, scope, num_queries)
+    if is_exact is None:
+        is_exact = seconds < LONG_SECONDS or not has_candidates(snapshot)
+    duration = f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} minutes"
+    if not is_exact:
+        plan = plan_of(snapshot, scope, settings.top)
+        reason = f" would take about {duration}, so" if seconds else " are not scored:"
+        steps = "1 step" if plan.walk_steps == 1 else f"{plan.walk_steps} steps"
+        walks = f", those that walks of {steps} lead to" if plan.walk_steps else ""
+        log.warning(
+            "all %s queries (head, relation, ?)%s only candidates are scored: the best facts by "
+            "the vectors alone%s and the likeliest between nodes that facts link; the result may "
+            "miss some facts, --exact (exact=True) finds all of them",
+            f"{num_queries:,}",
+            reason,
+            walks,
+        )
+        return plan
+    if num_queries > FEW_QUERIES:
+        log.log(
+            logging.WARNING if seconds >= MANY_SECONDS else logging.INFO,
+            "the scores of this model are not products of vectors, so all %s queries "
+            "(head, relation, ?) are scored, in about %s; name relations or heads to search fewer",
+            f"{num_queries:,}",
+            duration,
+        )
+    return None
+
+
+def estimated_seconds(snapshot: Scoring, scope: Scope, num_queries: int) -> float:
+    """How long the scores of so many queries take, by the time of a few of them."""
     relation = max(scope.relations, key=lambda each: len(scope.heads(snapshot, each)))
     some = torch.from_numpy(scope.heads(snapshot, relation)[:TIMED_QUERIES])
     snapshot.score_tails(some[:1], torch.full_like(some[:1], relation))  # the first one compiles
     start = perf_counter()
     snapshot.score_tails(some, torch.full_like(some, relation)).cpu()
-    seconds = (perf_counter() - start) / len(some) * number
-    log.log(
-        logging.WARNING if seconds >= MANY_SECONDS else logging.INFO,
-        "the scores of this model are not products of vectors, so all %s queries "
-        "(head, relation, ?) are scored, in about %s; name relations or heads to search fewer",
-        f"{number:,}",
-        f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} minutes",
-    )
+    return (perf_counter() - start) / len(some) * num_queries
 
 
 def scope_of(snapshot: Scoring, settings: DiscoverSettings) -> Scope:
@@ -139,7 +185,11 @@ def direct_relation(names: Names, name: str) -> int:
 
 
 def best_facts(
-    snapshot: Scoring, scope: Scope, settings: DiscoverSettings, progress: SearchProgress
+    snapshot: Scoring,
+    scope: Scope,
+    settings: DiscoverSettings,
+    plan: Plan | None,  # None: the search is exact
+    progress: SearchProgress,
 ) -> Found:
     """The best missing facts, best first.
 
@@ -147,27 +197,31 @@ def best_facts(
     already. They are found in rounds: nodes that have enough are left out of the next one, so that
     every round finds facts that count.
     """
+    limits = Limits(settings.top, settings.min_score, settings.memory_budget)
     if settings.per_node is None:
-        return one_round(snapshot, scope, settings.top, settings, NOTHING, progress)[0]
+        return one_round(snapshot, scope, limits, plan, settings, NOTHING, progress)[0]
     at_once = ROUND_FACTS_BY_QUERY if scores_queries(snapshot) else ROUND_FACTS
-    at_once = max(settings.top, at_once)
-    number = np.zeros(len(scope.is_head), np.int64)
+    if plan is not None:
+        at_once = plan.a_relation * (len(scope.relations) if settings.calibrated is None else 1)
+    limits = limits._replace(most=max(settings.top, at_once))
+    num_facts = np.zeros(len(scope.is_head), np.int64)
     rounds: list[Found] = []
     taken = NOTHING
     while True:
-        found, is_all = one_round(snapshot, scope, at_once, settings, taken, progress)
-        rounds.append(found.take(take_few(found.triples, number, settings.per_node)))
+        found, is_all = one_round(snapshot, scope, limits, plan, settings, taken, progress)
+        rounds.append(found.take(take_few(found.triples, num_facts, settings.per_node)))
         taken = np.concatenate([taken, rounds[-1].triples])
         if is_all or len(taken) >= settings.top:
             return joined(rounds)
-        is_open = number < settings.per_node
+        is_open = num_facts < settings.per_node
         scope = replace(scope, is_head=scope.is_head & is_open, is_tail=scope.is_tail & is_open)
 
 
 def one_round(
     snapshot: Scoring,
     scope: Scope,
-    most: int,
+    limits: Limits,
+    plan: Plan | None,  # None: the search is exact
     settings: DiscoverSettings,
     taken: LongArray,  # facts that are not to be found again
     progress: SearchProgress,
@@ -177,19 +231,24 @@ def one_round(
     With probabilities, the best of each relation are compared. A fact that is less likely than some
     that were not found, as its relation had too many, is left to another round.
     """
-    progress.expect(size_of(snapshot, scope))
-    limits = Limits(most, settings.min_score, settings.memory_budget)
+    progress.expect(size_of(snapshot, scope) if plan is None else plan.num_queries(snapshot, scope))
+
+    def best_of(scope: Scope) -> Found:
+        if plan is None:
+            return search(snapshot, scope, limits, taken, progress)
+        return search_candidates(snapshot, scope, limits, plan, taken, progress)
+
     if settings.calibrated is None:
-        found = search(snapshot, scope, limits, taken, progress)
-        return found, progress.is_stopped or len(found.scores) < most
+        found = best_of(scope)
+        enough = limits.most if plan is None else plan.a_relation  # with fewer there are no others
+        return found, progress.is_stopped or len(found.scores) < enough
     parts, reached = [], settings.min_probability
     is_all = True
     for relation in scope.relations:
-        part = replace(scope, relations=[relation])
-        best = search(snapshot, part, limits, taken, progress)
+        best = best_of(replace(scope, relations=[relation]))
         chances = settings.calibrated(snapshot, best.triples, best.scores, True)
         parts.append(best._replace(probabilities=chances))
-        if len(chances) == most and chances.min() > settings.min_probability:
+        if len(chances) == limits.most and chances.min() > settings.min_probability:
             is_all, reached = False, max(reached, float(chances.min()))
         if progress.is_stopped:
             break

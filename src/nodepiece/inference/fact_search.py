@@ -100,19 +100,32 @@ def search(
                 progress=progress,
             )
     else:
-        sampled = Best(most, start)
-        for relation in scope.relations:
-            sample_pairs(pairs_of(snapshot, scope, relation, vectors), sampled, allowed)
-        sampled.settle()
-        if len(sampled.scores) == most:
-            best.least = max(start, sampled.least - ROUNDING * (1 + abs(sampled.least)))
-        for relation in scope.relations:
-            if progress.is_stopped:
-                break
-            search_pairs(pairs_of(snapshot, scope, relation, vectors), best, allowed)
-            progress.add(1)
+        search_vectors(snapshot, scope, vectors, best, allowed, progress)
     best.settle()
     return Found(best.scores, best.triples, None)
+
+
+def search_vectors(
+    snapshot: Scoring,
+    scope: Scope,
+    vectors: VectorScores,
+    best: Best,
+    allowed: Allowed,
+    progress: SearchProgress,
+) -> None:
+    """Add the best facts of all relations by the scores of vectors."""
+    start = best.least
+    sampled = Best(best.most, start)
+    for relation in scope.relations:
+        sample_pairs(pairs_of(snapshot, scope, relation, vectors), sampled, allowed)
+    sampled.settle()
+    if len(sampled.scores) == best.most:
+        best.least = max(start, sampled.least - ROUNDING * (1 + abs(sampled.least)))
+    for relation in scope.relations:
+        if progress.is_stopped:
+            break
+        search_pairs(pairs_of(snapshot, scope, relation, vectors), best, allowed)
+        progress.add(1)
 
 
 def allowed_facts(snapshot: Scoring, taken: LongArray) -> Allowed:

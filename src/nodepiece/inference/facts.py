@@ -196,6 +196,7 @@ class FactRun(Run):
         min_score: float = -np.inf,
         min_probability: float = 0.0,
         any_candidate: bool = False,
+        exact: bool | None = None,
         progress: Progress | None = None,
         should_stop: ShouldStop | None = None,
     ) -> pa.Table:
@@ -211,6 +212,7 @@ class FactRun(Run):
             any_candidate,
             self.experiment.evaluation.memory_budget,
             self.calibrated,
+            exact,
         )
         return discover_facts(self.snapshot, settings, progress=progress, should_stop=should_stop)
 
