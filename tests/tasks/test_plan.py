@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -252,7 +253,27 @@ def test_no_step_begins_after_the_time_to_measure() -> None:
     task = Counted(inputs.experiment, couples())
     seconds, steps = time_steps(replace(inputs, task=task), CPU, num_timed=1000, limit=0.0)
     assert seconds > 0 and steps > 1
-    assert begun == [0]  # one step of the first epoch
+    assert begun == [0]  # two steps of the first epoch
+
+
+def test_a_first_step_that_compiles_is_not_the_time_of_a_step() -> None:
+    inputs = input_from_task(links(experiment(epochs=1, batch_size=8)))
+
+    class Compiled(LinkPrediction):
+        def make_trainer(self, *arguments: Any, **options: Any) -> Any:
+            trainer = super().make_trainer(*arguments, **options)
+            run_epoch = trainer.run_epoch
+
+            def slow_start(epoch: int, note: Any) -> Any:
+                sleep(1.0)
+                return run_epoch(epoch, note)
+
+            trainer.run_epoch = slow_start
+            return trainer
+
+    task = Compiled(inputs.experiment, couples())
+    seconds, _ = time_steps(replace(inputs, task=task), CPU, num_timed=1, limit=0.5)
+    assert seconds < 0.5
 
 
 def test_steps_of_equal_settings_are_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:

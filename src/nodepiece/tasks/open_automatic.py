@@ -120,7 +120,7 @@ def step_timer(
 ) -> TimeStep:
     """A function that times a few steps of settings on a random graph of this shape, once.
 
-    No longer than a small share of the minutes, even if this allows a single step.
+    Beside the first step, which may compile, for a small share of the minutes or a single step.
     """
     num_timed = WARM_STEPS if machine.device.type == "cuda" else FEW_STEPS
     timed: dict[str, float] = {}
