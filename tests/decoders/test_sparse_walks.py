@@ -111,6 +111,17 @@ def test_with_counts_or_plain_walks_every_node_has_a_score_of_its_own() -> None:
         assert walks_of(chosen).loss_of_facts(heads, relations, tails, graph_of(edges)) is None
 
 
+def test_every_step_uses_the_memory_of_the_one_before() -> None:
+    edges = with_inverses(torch.tensor([(0, 0, 1), (1, 1, 2)]))
+    walks, index = walks_of(WalkSettings(2, counts=False)), graph_of(edges).edge_index
+    used = []
+    for _ in range(2):
+        graph = PathGraph(index, graph_of(edges).relations)  # a new one in every step
+        walks.loss_of_facts(*edges.T, graph)
+        used.append(graph.rows().spare[0][1])
+    assert used[0] is used[1]
+
+
 def test_one_thread_and_two_give_the_same_bytes() -> None:
     generator = torch.Generator().manual_seed(3)
     sizes = NUM_NODES, NUM_RELATIONS, NUM_NODES

@@ -89,7 +89,7 @@ class PathGraph:
             raise ValueError("the edges of a mask or of single queries are not in rows")
         if self.visible_rows is not None:
             return self.visible_rows()
-        return EdgeRows.of(self.edge_index.rows_by_source)
+        return self.edge_index.edge_rows
 
     def visible(self) -> Tensor:
         """(num_edges,) the edge mask, or ones."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nodepiece.encoders.compressed_rows import places_by_source, rows_by_source
+from nodepiece.encoders.edge_rows import EdgeRows
 from nodepiece.encoders.segments import EdgeGroups, group_edges
 from nodepiece.graph.arrays import IntArray, LongArray
 
@@ -110,6 +111,11 @@ class EdgeIndex:
         Where the rows start, (num_nodes + 1,); the target and the relation of every edge.
         """
         return rows_by_source(self.edges.cpu().numpy(), self.num_nodes)
+
+    @cached_property
+    def edge_rows(self) -> EdgeRows:
+        """`rows_by_source`, with the memory that training uses again in every step."""
+        return EdgeRows.of(self.rows_by_source)
 
     @cached_property
     def edges_by_source(self) -> IntArray:
