@@ -117,7 +117,8 @@ def test_every_step_uses_the_memory_of_the_one_before() -> None:
     used = []
     for _ in range(2):
         graph = PathGraph(index, graph_of(edges).relations)  # a new one in every step
-        walks.loss_of_facts(*edges.T, graph)
+        heads, relations, tails = edges.T
+        walks.loss_of_facts(heads, relations, tails, graph)
         used.append(graph.rows().spare[0][1])
     assert used[0] is used[1]
 
