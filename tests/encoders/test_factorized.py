@@ -63,6 +63,21 @@ def test_factorized_equals_plain_for_some_nodes_with_repeats(kind: str, sizes: s
 
 
 @pytest.mark.parametrize("sizes", SIZES)
+def test_with_more_products_than_nodes_vectors_are_the_same_without_them(
+    sizes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = embedding("gated-sum", sizes, factorized=True).eval()
+    chosen = embedding("gated-sum", sizes, factorized=None).eval()
+    monkeypatch.setattr("nodepiece.encoders.node_embedding.NODES_AT_ONCE", 5)
+    monkeypatch.setattr("nodepiece.encoders.node_embedding.NUMBERS_AT_ONCE", 100)
+    monkeypatch.setattr(GatedSumEncoder, "products", lambda *_: pytest.fail("products were made"))
+    with torch.no_grad():
+        found = chosen.all_nodes()
+    monkeypatch.undo()
+    torch.testing.assert_close(found, expected.all_nodes())
+
+
+@pytest.mark.parametrize("sizes", SIZES)
 def test_a_gated_sum_of_distinct_pieces_is_that_of_all_pieces(sizes: str) -> None:
     nodes = torch.tensor([3, 23, 3, 0, 21])
     plain, distinct = (embedding("gated-sum", sizes, factorized=False).eval() for _ in range(2))

@@ -22,6 +22,8 @@ from nodepiece.tokenizer.tokens import TokenTable
 FactorizedEncoder = MLPEncoder | GatedSumEncoder
 
 NODES_AT_ONCE = 2**16  # chunk size for encoding all nodes without a gradient
+NUMBERS_AT_ONCE = 2**21  # of the pieces of a chunk, where they are not shared between nodes
+PRODUCTS_PER_NODE = 0.25  # at most, without a gradient, so that the vectors take the most memory
 KEPT_ROWS = 2**24  # limit for keeping the bags of all nodes: more take too long to sort
 
 
@@ -158,7 +160,8 @@ class NodePieceEmbedding(NodeEmbedding):
     def all_nodes(self) -> Tensor:
         """All node vectors, (num_nodes, dim); without a gradient, encoded chunk by chunk."""
         is_inference = not (self.training or torch.is_grad_enabled())
-        if is_inference and self.num_embeddings > NODES_AT_ONCE:
+        is_large = self.num_embeddings > NODES_AT_ONCE
+        if is_inference and (is_large or self._has_many_products()):
             return self._all_in_chunks()
         vectors = self.tables.vectors()
         encoder = self._factorized(self.num_embeddings)
@@ -189,10 +192,16 @@ class NodePieceEmbedding(NodeEmbedding):
 
     def _all_in_chunks(self) -> Tensor:
         vectors, encoder = self.tables.vectors(), self._factorized(self.num_embeddings)
+        if self._has_many_products():
+            encoder = None
         products = None if encoder is None else encoder.products(vectors)
+        at_once = NODES_AT_ONCE
+        if products is None:
+            each = self.counts.num_pieces * self.embedding_dim
+            at_once = max(1, min(NODES_AT_ONCE, NUMBERS_AT_ONCE // max(1, each)))
         encoded = vectors.relations.new_empty(self.num_embeddings, self.embedding_dim)
-        for start in range(0, self.num_embeddings, NODES_AT_ONCE):
-            chunk = slice(start, start + NODES_AT_ONCE)
+        for start in range(0, self.num_embeddings, at_once):
+            chunk = slice(start, start + at_once)
             tokens = self._tokens_of(chunk)
             if products is None or encoder is None:
                 encoded[chunk] = self.encoder(vectors, tokens)
@@ -200,6 +209,16 @@ class NodePieceEmbedding(NodeEmbedding):
                 sums = sum_members(products, encoder.product_rows(tokens))
                 encoded[chunk] = encoder.from_sums(sums)
         return encoded
+
+    def _has_many_products(self) -> bool:
+        """Whether products would take much memory without saving much work.
+
+        In a graph of long distances a gated sum has many: one for each anchor and distance.
+        """
+        if self.factorized is not None or not isinstance(self.encoder, GatedSumEncoder):
+            return False
+        limit = max(NODES_AT_ONCE, PRODUCTS_PER_NODE * self.num_embeddings)
+        return self.encoder.num_products > limit
 
     def _tokens_of(self, nodes: Tensor | slice) -> Tokens:
         if self.training and self._training_tokens is not None:

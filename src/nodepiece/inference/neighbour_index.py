@@ -31,7 +31,7 @@ log = logging.getLogger("nodepiece")
 FOLDER, SUFFIX = "index", ".usearch"
 LINKS, BUILD, SEARCH = 16, 128, 64  # of a node; candidates while building, while searching
 ROWS_AT_ONCE = 1 << 14
-FIRST_ROWS = 1_000  # by one thread: of the first few, several would leave some without links to them
+FIRST_ROWS = 1_000  # by one thread: several would leave some of the first without links to them
 ANSWERS = "answers-"  # at the start of the keys of indices of approximate answers
 SPARE = 4  # more neighbours are searched for than wanted, as some are outdated or the node itself
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from nodepiece.decoders.path_scorers import is_on, is_sparse
 from nodepiece.decoders.sparse_walks import num_walking, state_bytes
+from nodepiece.encoders.node_embedding import PRODUCTS_PER_NODE
 from nodepiece.settings import Experiment
 from nodepiece.tasks.path_coefficients import remembered_bytes
 from nodepiece.tasks.tokens import tokenizer_settings_of
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.losses import SAMPLED_SOFTMAX
 
-PROGRAM_BYTES = 550 * 2**20  # Python, PyTorch and numba with their compiled code
+PROGRAM_BYTES = 600 * 2**20  # Python, PyTorch and numba with their compiled code
 BYTES_PER_PARAMETER = 16  # the weight, its gradient, and the two moments of Adam
 BYTES_PER_FACT = 28  # head, relation and tail; an edge at each end
 TOKENIZER_ROOM = 1.8  # memory of the search, as a multiple of the token table
@@ -29,6 +30,8 @@ MIXED_PRECISION_COPIES = 1  # more, in bfloat16: half a copy of scores and of gr
 WALK_COPIES = 10  # of the scores of the queries that walks are trained on
 PROPAGATION_COPIES = 13  # of states, for each layer
 OWN_NEGATIVE_COPIES = 16  # of the vectors of negatives that each fact has by itself
+MIN_DISTANCES = 5  # at which most graphs have their anchors
+PIECE_COPIES = 4  # of the vectors of all pieces of the nodes of a step
 TRANSFORMER_COPIES = 16, 5  # of the inputs of a layer, and of its hidden numbers
 LAYER_COPIES = 6  # of node vectors, for each graph layer
 EDGE_INDEX_BYTES = 120  # of an edge, grouped by source, target and relation
@@ -44,6 +47,7 @@ class Sizes:
     num_relations: int  # without inverses
     num_test_facts: int = 0
     num_queries: int | None = None  # distinct (head, relation) pairs, with inverses; None: unknown
+    num_distances: int = 5  # of a node to its anchors, as many as most nodes have
     on_gpu: bool = False  # where sparse path scorers compute a score for every node
 
 
@@ -68,6 +72,7 @@ def estimate_memory(experiment: Experiment, sizes: Sizes, parameters: int) -> Me
     if experiment.training.validate_every or experiment.training.stages:
         trained += 2 * weights  # a copy of the best ones so far, and one that is being written
     vectors = 4 * sizes.num_nodes * experiment.encoder.dim * experiment.encoder.has_pieces
+    vectors = int((1 + 2 * PRODUCTS_PER_NODE) * vectors)  # products, and a copy
     held = PROGRAM_BYTES + table + read + graph_bytes(experiment, sizes)
     return Memory(
         int(PROGRAM_BYTES + read + TOKENIZER_ROOM * table),
@@ -122,13 +127,14 @@ def step_bytes(experiment: Experiment, sizes: Sizes) -> int:
         width = of_inputs * encoder.dim + of_hidden * encoder.hidden_dim
         return int(4 * (encoder.layers * num_nodes * num_pieces * width + numbers))
     if encoder.kind == "gated-sum":
-        num_products, width = settings.anchors_in(sizes.num_nodes) * 5, encoder.dim
+        num_distances = max(MIN_DISTANCES, sizes.num_distances)
+        num_products, width = settings.anchors_in(sizes.num_nodes) * num_distances, encoder.dim
     else:
         num_products = settings.anchors_in(sizes.num_nodes) * settings.anchors_per_node
         num_products += 2 * sizes.num_relations * settings.relations_per_node
         width = encoder.hidden_dim
     by_products = 2 * num_products * width + 6 * num_nodes * num_pieces
-    by_pieces = 2 * num_nodes * num_pieces * encoder.dim
+    by_pieces = PIECE_COPIES * num_nodes * num_pieces * encoder.dim
     hidden = 3 * num_nodes * (encoder.hidden_dim + encoder.dim)
     normed = 2 * num_nodes * encoder.dim * experiment.decoder.node_norm
     return int(4 * (min(by_products, by_pieces) + hidden + normed + numbers))
