@@ -22,7 +22,8 @@ from nodepiece.training.loop import Metrics
 ROUNDS = 2  # of choices with several scorers: the best coefficient of one depends on the others
 MAX_REMEMBERED = 2**29  # bytes of scores of paths, while coefficients are chosen
 FEW_TO_CHOOSE = 500  # facts that tell good coefficients from bad ones
-COEFFICIENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)  # 0: vectors alone
+# 0: vectors alone. In a graph of 2.5 million nodes validation MRR still rose from 12 to 16.
+COEFFICIENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
 
 
 def choose_coefficients(

@@ -238,8 +238,8 @@ def time_steps(
 ) -> tuple[float, int]:
     """The median seconds of a few steps, after as many warm-up steps, and the steps of an epoch.
 
-    The first step may compile, so it does not count. After `limit` seconds of others no further step
-    begins; without steps after warm-up, the last one counts.
+    The first step may compile, so it does not count. After `limit` seconds of others no further
+    step begins; without steps after warm-up, the last one counts.
     """
     task, table, num_steps = inputs.task, inputs.table, 0
     generator = torch.Generator(device).manual_seed(0)
