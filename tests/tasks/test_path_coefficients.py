@@ -188,7 +188,7 @@ def test_answers_of_all_kinds_go_by_the_chosen_weight(tmp_path: Path) -> None:
         (lambda coefficient: float(coefficient >= 3), 3.0),
         (lambda coefficient: float(coefficient in (0.5, 3.0)), 3.0),  # nearer to 2.5 than 0.5
         (lambda coefficient: -coefficient, 0.0),
-        (lambda coefficient: coefficient, 16.0),
+        (lambda coefficient: coefficient, 32.0),
     ],
 )
 def test_of_equally_good_weights_the_nearest_to_the_settings_is_chosen(
