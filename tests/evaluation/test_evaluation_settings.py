@@ -16,6 +16,7 @@ def test_the_defaults_are_the_published_protocols() -> None:
         "validation_facts": 0,
         "num_negatives": 50,
         "num_draws": 10,
+        "draws_known": False,
         "held_out_share": 0.05,
         "unseen_relations": "refuse",
         "direct_relations": False,

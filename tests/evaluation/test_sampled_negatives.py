@@ -9,9 +9,11 @@ from nodepiece.errors import InputError
 from nodepiece.evaluation.known_answers import known_tails
 from nodepiece.evaluation.ranking import LinkRanks, rank_links
 from nodepiece.evaluation.sampled_negatives import (
+    LEFT_OUT,
     rank_among_sampled,
     report_sampled,
     sample_negatives,
+    sample_with_known,
 )
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
@@ -48,6 +50,42 @@ def test_nothing_can_be_drawn_where_every_node_is_an_answer() -> None:
     known = known_tails(facts, NUM_NODES, NUM_RELATIONS)
     with pytest.raises(InputError, match=r"all nodes are known answers to \[0, 0\]"):
         sample_negatives(facts, known, (1, 5), rng=np.random.default_rng(0))
+
+
+def test_known_answers_that_are_drawn_are_left_out_as_published() -> None:
+    facts = np.random.default_rng(4).permutation(random_facts(300))
+    graph, test = facts[:150], facts[150:]
+    known, queries = known_tails(facts, NUM_NODES, NUM_RELATIONS), queries_of(test)
+    edges, in_graph = queries_of(graph), known_tails(graph, NUM_NODES, NUM_RELATIONS)
+    drawn = sample_with_known(queries, known, in_graph, (40, 25), rng=np.random.default_rng(1))
+    everything = queries_of(facts)
+    num_left_out = 0
+    for (head, relation, tail), negatives in zip(queries, drawn, strict=True):
+        stated, in_any = (
+            set(some[(some[:, 0] == head) & (some[:, 1] == relation), 2].tolist())
+            for some in (edges, everything)
+        )
+        found = set(negatives.ravel().tolist()) - {LEFT_OUT}
+        assert found == set(range(NUM_NODES)) - in_any
+        share = len(in_any - stated - {tail}) / (NUM_NODES - len(stated | {tail}))
+        left_out = int((negatives == LEFT_OUT).sum())
+        assert abs(left_out - 1000 * share) <= 6 * np.sqrt(1000 * share)
+        num_left_out += left_out
+    assert num_left_out > 0
+
+
+def test_what_is_left_out_is_never_ranked_higher() -> None:
+    facts = random_facts(40)
+    known = known_tails(facts, NUM_NODES, NUM_RELATIONS)
+    negatives = np.full((2 * len(facts), 1, 3), LEFT_OUT, np.int32)
+
+    def score(heads: Tensor, relations: Tensor) -> Tensor:
+        return torch.zeros(len(heads), NUM_NODES)
+
+    (draw,), _ = rank_among_sampled(
+        score, facts, negatives, known, memory_budget=2**20, device="cpu"
+    )
+    assert (draw.head == 1).all() and (draw.tail == 1).all()
 
 
 @pytest.mark.parametrize("memory_budget", [1, 2**20])

@@ -17,6 +17,8 @@ from nodepiece.evaluation.sampled_ranking import ranks_of_first, to_host
 from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
+LEFT_OUT = -1  # in place of a negative that is a known answer
+
 
 def sample_negatives(
     queries: IntArray,  # (num_queries, 3): head, relation and the answer, inverses included
@@ -27,26 +29,62 @@ def sample_negatives(
 ) -> IntArray:
     """Uniformly drawn nodes that are not known answers: (num_queries, *shape)."""
     start, count = known.find(queries[:, 0], queries[:, 1])
-    if (count >= known.num_nodes).any():
-        full = queries[count >= known.num_nodes][0].tolist()
-        raise InputError(
-            f"all nodes are known answers to {full[:2]}: there is nothing to draw; remove the "
-            "facts of this node and relation from the split"
-        )
     negatives = np.empty((len(queries), *shape), dtype=np.int32)
     for row, (first, number) in enumerate(zip(start, count, strict=True)):
         answers = known.answers[first : first + number]
-        place = rng.integers(known.num_nodes - number, size=shape)
-        # The j-th node that is not an answer comes after all answers that have at most j other
-        # nodes before them.
-        negatives[row] = place + np.searchsorted(answers - np.arange(number), place, side="right")
+        _refuse_if_full(queries[row], answers, known.num_nodes)
+        negatives[row] = _draw_others(answers, known.num_nodes, shape, rng=rng)
     return negatives
+
+
+def sample_with_known(
+    queries: IntArray,
+    known: KnownAnswers,
+    in_graph: KnownAnswers,  # those of the inference graph alone
+    shape: tuple[int, int],
+    *,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Uniformly drawn nodes that are neither the answer nor answers in the graph, as published.
+
+    Those that are known answers by other splits are then left out, so some queries have fewer.
+    """
+    start, count = in_graph.find(queries[:, 0], queries[:, 1])
+    negatives = np.empty((len(queries), *shape), dtype=np.int32)
+    for row, (first, number) in enumerate(zip(start, count, strict=True)):
+        answers = np.union1d(in_graph.answers[first : first + number], queries[row, 2:])
+        _refuse_if_full(queries[row], answers, known.num_nodes)
+        negatives[row] = _draw_others(answers, known.num_nodes, shape, rng=rng)
+    drawn = np.repeat(queries, shape[0] * shape[1], axis=0)
+    drawn[:, 2] = negatives.reshape(-1)
+    is_known = known.contains(drawn).reshape(negatives.shape)
+    return np.where(is_known, np.int32(LEFT_OUT), negatives)
+
+
+def _draw_others(
+    answers: IntArray, num_nodes: int, shape: tuple[int, int], *, rng: np.random.Generator
+) -> IntArray:
+    """Nodes drawn uniformly from all but these, which are ascending and distinct."""
+    place = rng.integers(num_nodes - len(answers), size=shape)
+    # The j-th node that is not an answer comes after all answers that have at most j other nodes
+    # before them.
+    others: IntArray = place + np.searchsorted(answers - np.arange(len(answers)), place, "right")
+    return others
+
+
+def _refuse_if_full(query: IntArray, answers: IntArray, num_nodes: int) -> None:
+    if len(answers) >= num_nodes:
+        raise InputError(
+            f"all nodes are known answers to {query[:2].tolist()}: there is nothing to draw; "
+            "remove the facts of this node and relation from the split"
+        )
 
 
 def rank_among_sampled(
     score_tails: ScoreAll,
     triples: IntArray,
-    negatives: IntArray,  # (2 * num_triples, num_draws, num_negatives): in place of tails, of heads
+    # (2 * num_triples, num_draws, num_negatives): in place of tails, of heads; or LEFT_OUT
+    negatives: IntArray,
     known: KnownAnswers,
     *,
     memory_budget: int,
@@ -79,7 +117,9 @@ def rank_among_sampled(
 def _rank_sampled(scores: Tensor, answers: Tensor, drawn: Tensor) -> Tensor:
     """(batch, num_nodes), (batch,), (batch, num_draws, num_negatives) -> (batch, num_draws)."""
     candidates = torch.cat([answers[:, None, None].expand(-1, drawn.shape[1], 1), drawn], dim=2)
-    found = scores.gather(1, candidates.flatten(start_dim=1)).view(candidates.shape)
+    places = candidates.flatten(start_dim=1).clamp_min(0)
+    found = scores.gather(1, places).view(candidates.shape)
+    found = found.masked_fill(candidates == LEFT_OUT, -torch.inf)
     return ranks_of_first(found.flatten(end_dim=1)).view(drawn.shape[:2])
 
 

@@ -18,6 +18,9 @@ class EvaluationSettings:
     validation_facts: int = 0  # facts of the validation split ranked while training; 0: all
     num_negatives: int = 50  # inductive: nodes drawn for each fact and side
     num_draws: int = 10  # inductive: how often they are drawn; the mean is reported
+    # inductive: also answers that valid or test has, which are then left out, so that some facts
+    # have fewer negatives, as published; False: others are drawn
+    draws_known: bool = False
     held_out_share: float = (
         0.05  # of train, for validation (and test) that a dataset lacks; 0: none
     )

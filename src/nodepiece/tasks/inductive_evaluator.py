@@ -20,6 +20,7 @@ from nodepiece.evaluation.sampled_negatives import (
     rank_among_sampled,
     report_sampled,
     sample_negatives,
+    sample_with_known,
 )
 from nodepiece.graph.arrays import IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
@@ -162,7 +163,11 @@ class InductiveEvaluator:
             facts = KnowledgeGraph(self.dataset.part(split), graph.num_nodes, graph.num_relations)
             rng = np.random.default_rng([self.experiment.seed, SPLITS.index(split)])
             shape = (self.settings.num_draws, self.settings.num_negatives)
-            self._negatives[split] = sample_negatives(
-                with_inverses(facts), self.known, shape, rng=rng
-            )
+            queries, known = with_inverses(facts), self.known
+            if self.settings.draws_known:
+                in_graph = known_tails(graph.triples, graph.num_nodes, graph.num_relations)
+                drawn = sample_with_known(queries, known, in_graph, shape, rng=rng)
+            else:
+                drawn = sample_negatives(queries, known, shape, rng=rng)
+            self._negatives[split] = drawn
         return self._negatives[split]

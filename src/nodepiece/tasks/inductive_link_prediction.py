@@ -83,6 +83,7 @@ class InductiveLinkPrediction:
         sentences.append(
             f"ranks are among {settings.num_negatives} nodes drawn at random, "
             f"{settings.num_draws} times"
+            + (", without those that are known answers" if settings.draws_known else "")
         )
         return "; ".join(sentences)
 
@@ -249,7 +250,8 @@ INDUCTIVE_LINK_PREDICTION = TaskRecord(
         *fields_of("training", without=["shuffle_anchors"]),
         *fields_of("one_vs_all", without=["regularization", "path_queries"]),
         *RANKING,
-        *("evaluation.num_negatives", "evaluation.num_draws", "evaluation.unseen_relations"),
+        *("evaluation.num_negatives", "evaluation.num_draws", "evaluation.draws_known"),
+        "evaluation.unseen_relations",
     ),
     metrics=RANK_METRICS,
 )
