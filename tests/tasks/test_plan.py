@@ -261,7 +261,7 @@ def test_a_first_step_that_compiles_is_not_the_time_of_a_step() -> None:
 
     class Compiled(LinkPrediction):
         def make_trainer(self, *arguments: Any, **options: Any) -> Any:
-            trainer = super().make_trainer(*arguments, **options)
+            trainer: Any = super().make_trainer(*arguments, **options)
             run_epoch = trainer.run_epoch
 
             def slow_start(epoch: int, note: Any) -> Any:
