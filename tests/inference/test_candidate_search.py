@@ -20,7 +20,7 @@ from nodepiece.decoders.link_model import DecoderSettings
 from nodepiece.decoders.propagation import PropagationSettings
 from nodepiece.decoders.walks import WalkSettings
 from nodepiece.errors import InputError
-from nodepiece.inference import candidate_search, discover
+from nodepiece.inference import candidate_search, discover, pair_search
 from nodepiece.inference.candidate_search import (
     Plan,
     by_links,
@@ -34,6 +34,7 @@ from nodepiece.inference.fact_search import allowed_facts
 from nodepiece.inference.facts import FactRun, fact_run
 from nodepiece.inference.pair_search import NOTHING
 from nodepiece.inference.run import load, load_links
+from nodepiece.inference.search_progress import SearchProgress
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
 
@@ -142,7 +143,8 @@ def test_the_estimate_of_a_linked_pair_is_the_score_of_walks_of_one_step(tmp_pat
 
         expected = fact_scores(snapshot, vectors, triples)
 
-        found = candidate_search.with_vectors(vectors, triples, estimates, is_part=is_part)
+        scores = candidate_search.vector_fact_scores(vectors, triples)
+        found = candidate_search.combined(estimates, scores, is_part=is_part)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -155,7 +157,8 @@ def test_longer_walks_only_add_to_the_estimate(couples_run: FactRun) -> None:
 
     scores = fact_scores(snapshot, vectors, triples)
 
-    found = candidate_search.with_vectors(vectors, triples, estimates, is_part=is_part)
+    of_vectors = candidate_search.vector_fact_scores(vectors, triples)
+    found = candidate_search.combined(estimates, of_vectors, is_part=is_part)
     assert (scores >= found - 1e-4).all() and (scores > found + 1e-4).any()
 
 
@@ -194,6 +197,7 @@ def test_linked_pairs_keep_to_the_limits(planted: FactRun) -> None:
         followed_pairs(snapshot),
         Plan(1000, walk_steps=2),
         allowed_facts(snapshot, NOTHING),
+        SearchProgress(),
     )
 
     assert len(found) and (found[:, 1] == 3).all() and (found[:, 0] < 200).all()
@@ -211,7 +215,9 @@ def test_a_search_that_would_take_long_has_candidates_and_says_so(
     table = couples_run.discover(top=5)
 
     assert table.schema.metadata == {b"search": BY_CANDIDATES.encode()}
-    assert "would take about" in caplog.text and "may miss some facts" in caplog.text
+    num_queries = len(np.unique(couples_run.dataset.train.triples[:, :2], axis=0))
+    said = f"so only candidates are scored among the facts of {num_queries} queries, in about 1 s"
+    assert said in caplog.text and "may miss some facts" in caplog.text
     caplog.clear()
     table = couples_run.discover(top=5, exact=True)
     assert table.schema.metadata == {b"search": EXACT.encode()}
@@ -319,6 +325,112 @@ def test_progress_ends_with_all_queries_of_candidates(
 
     assert seen[-1][0] == seen[-1][1] > 64
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_a_search_stopped_among_the_vectors_of_a_relation_has_their_best_facts(
+    planted: FactRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair_search, "ROWS", 16)
+    seen: list[tuple[int, int]] = []
+
+    table = planted.discover(
+        top=5,
+        exact=False,
+        relations=[planted.dataset.names.relation(0)],
+        progress=lambda *numbers: seen.append(numbers),
+        should_stop=lambda: bool(seen) and seen[-1][0] >= 16,
+    )
+
+    assert [done for done, _ in seen] == [0, 16]
+    scores = planted.score(facts_of(table))["score"].to_numpy()
+    assert len(table) == 5
+    np.testing.assert_allclose(table["score"].to_numpy(), scores, rtol=1e-4, atol=1e-4)
+
+
+def test_a_search_stopped_among_walks_has_what_walks_found(
+    planted: FactRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidate_search, "WALKS_AT_ONCE", 8)
+    monkeypatch.setattr(candidate_search, "by_vectors", lambda *_: NOTHING)
+    seen: list[tuple[int, int]] = []
+
+    table = planted.discover(
+        top=1000,
+        exact=False,
+        relations=[planted.dataset.names.relation(0)],
+        progress=lambda *numbers: seen.append(numbers),
+        should_stop=lambda: bool(seen) and seen[-1][0] >= 16,
+    )
+
+    assert [done for done, _ in seen] == [0, 8, 16] and len(table) > 0
+
+
+def test_a_search_stopped_before_it_began_finds_nothing_and_states_no_time(
+    planted: FactRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert len(planted.discover(top=5, exact=False, should_stop=lambda: True)) == 0
+    assert not caplog.records
+
+
+def test_walks_in_parts_find_what_they_find_at_once(
+    planted: FactRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = planted.discover(top=30, exact=False)
+    monkeypatch.setattr(candidate_search, "WALKS_AT_ONCE", 3)
+
+    check_same(planted.discover(top=30, exact=False), found)
+
+
+def test_where_vectors_take_too_long_those_of_a_part_are_searched_and_the_table_says_so(
+    planted: FactRun, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    seconds = lambda _snapshot, _scope, _number, share, _progress: 1000 * share  # noqa: E731
+    monkeypatch.setattr(candidate_search, "seconds_of_vectors", seconds)
+    seen: list[tuple[int, int]] = []
+
+    table = planted.discover(top=20, exact=False, progress=lambda *each: seen.append(each))
+
+    said = "of 1 in 4 queries, as all would take too long"
+    assert table.schema.metadata == {
+        b"search": BY_CANDIDATES.encode(),
+        b"vectors": said.encode(),
+    }
+    assert f"the best facts by the vectors alone ({said})" in caplog.text
+    assert "in about 4 minutes" in caplog.text  # 250 s and more
+    assert seen[-1][0] == seen[-1][1] and len(table) == 20
+
+
+def test_the_time_of_vectors_grows_with_the_queries_and_tails_of_all_relations(
+    planted: FactRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The timed queries take 3 s, of which 1 s is before the first one."""
+    times = iter([3.0, 1.0])
+    monkeypatch.setattr(candidate_search, "seconds_of", lambda _: next(times))
+    snapshot = planted.snapshot
+    scope = scope_of(snapshot, DiscoverSettings())
+    sizes = [
+        (len(scope.heads(snapshot, each)), len(scope.tails(snapshot, each)))
+        for each in scope.relations
+    ]
+
+    seconds = candidate_search.seconds_of_vectors(snapshot, scope, 300, 1.0, SearchProgress())
+
+    heads, tails = max(sizes, key=lambda size: size[0] * size[1])
+    expected = sum(1.0 * t / tails + 2.0 * (h / heads) * (t / tails) for h, t in sizes)
+    assert seconds == pytest.approx(expected)
+
+
+def test_candidates_of_few_queries_are_described_as_such(
+    planted: FactRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = planted.dataset.names
+    head = names.node(int(planted.dataset.train.triples[0, 0]))
+    relation = names.relation(int(planted.dataset.train.triples[0, 1]))
+
+    planted.discover(top=5, exact=False, heads=[head], relations=[relation], per_node=2)
+
+    assert "scored among the facts of 1 query, in about 1 s for each round of" in caplog.text
+    assert "are not scored" not in caplog.text
 
 
 def test_there_are_several_times_as_many_candidates_as_facts_are_wanted() -> None:

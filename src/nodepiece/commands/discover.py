@@ -121,9 +121,10 @@ def discover(
     unless --any-candidate is given. The search is exact for scores of vectors. With walks or
     propagation an exact search scores every query (head, relation, ?), which takes long in a large
     graph. Where it would take more than a minute, only candidates are scored, unless --exact is
-    given: the best facts by the vectors alone, and the likeliest between nodes that facts link,
-    such as the inverse of a known fact. Their scores are exact, but other facts are missed. Which
-    search it is, the number of queries and the time are printed first, --relation and --heads
+    given: the best facts by the vectors alone, the tails that walks from a head lead to, and the
+    likeliest facts between nodes that facts link, such as the inverse of a known fact. Their scores
+    are exact, but other facts are missed. Which search it is, the number of queries and about how
+    long it takes (with --per-node: each round) are printed before it begins, --relation and --heads
     search fewer, and Ctrl-C ends the search with the best facts so far. The score of a fact is that
     of its tail, given head and relation; scores of different relations compare as well as training
     made them comparable. Where the run has calibrated probabilities, facts come by probability,
@@ -186,7 +187,8 @@ def discover(
     if not len(found):
         if stopped:
             raise Stopped(f"{stopped}, which have no missing fact of that kind")
-        raise InputError("there is no missing fact of that kind; lift some of the limits")
+        more = "" if any_candidate else ", or allow nodes new to a relation with --any-candidate"
+        raise InputError(f"there is no missing fact of that kind; lift some of the limits{more}")
     if output is not None:
         write_rows(output, found.schema, [found])
         if output != "-":
@@ -194,7 +196,7 @@ def discover(
     else:
         print_facts(found)
     if stopped:
-        raise Stopped(f"{stopped}; these are the best facts of those")
+        raise Stopped(f"{stopped}; these are the best facts so far")
 
 
 def of_type(run: "Run", names: list[str] | None, kind: tuple[str, str] | None) -> list[str] | None:

@@ -5,10 +5,15 @@ the best facts are among three kinds of candidates: those of highest score by th
 those between nodes that other facts link, such as the inverse of a known fact, and with walks the
 few tails of each query that they reach best, without a score for every node. The scores of
 candidates are exact; a fact that is no candidate is missed.
+
+Before, a few queries of every stage are timed. Where all of them would take too long, walks have
+fewer steps, and the vectors of a part of the queries are searched.
 """
 
+import math
 from dataclasses import replace
-from time import process_time
+from functools import partial
+from time import perf_counter, process_time
 from typing import NamedTuple
 
 import numba
@@ -26,11 +31,21 @@ from nodepiece.inference.fact_search import (
     Scope,
     allowed_facts,
     codes_of,
-    search_vectors,
+    least_of_sample,
+    pairs_of,
     size_of,
 )
-from nodepiece.inference.pair_search import Allowed, Best
-from nodepiece.inference.search_progress import SearchProgress
+from nodepiece.inference.pair_search import (
+    NOTHING,
+    Allowed,
+    Best,
+    num_in_part,
+    part_of,
+    search_pairs,
+    some_of,
+)
+from nodepiece.inference.search_progress import SearchProgress, ShouldStop
+from nodepiece.inference.timed_work import PART_SECONDS, seconds_an_item, seconds_of, timed_slices
 
 TIMES_TOP = 20  # candidates of each kind for every fact that is wanted, in all relations together
 TIMES_TOP_OF_RELATION = 2  # the same in each relation
@@ -39,23 +54,36 @@ IN_ALL = 50_000  # limit of that, over all relations
 TAILS_OF_QUERY = 16  # that walks reach best
 WALKING_SECONDS = 300.0  # in which walks find tails of all queries; else they have fewer steps
 TIMED_QUERIES = 64  # by which that time is estimated
+VECTOR_SECONDS = 300.0  # in which the vectors of all queries are searched; else those of a part
+MIN_SHARE = 1 / 256  # of the queries, however long they take
+TIMED_VECTORS = 2048  # queries by which that time is estimated
 FACTS_AT_ONCE = 1 << 16  # scored by vectors
-QUERIES_AT_ONCE = 1024  # followed by path scorers
+QUERIES_AT_ONCE = 1024  # followed by path scorers, at most
+WALKS_AT_ONCE = 1 << 14  # queries that walks find tails of, at most
 TIES = 1e-3  # of confidence, ordered by vectors
 
 Estimated = tuple[FloatArray, LongArray]  # facts, (num_facts, 3), after their estimated scores
 
 
 class Plan(NamedTuple):
-    """How many candidates there are, and how they are found."""
+    """How many candidates there are, how they are found, and how long that takes."""
 
     a_relation: int  # of each kind, where there are as many
     walk_steps: int  # of walks that find tails of every query; 0: none do
+    vector_share: float = 1.0  # of the queries of a relation, whose vectors are searched
+    seconds: float = 0.0  # of the whole search, about
 
     def num_queries(self, snapshot: Scoring, scope: Scope) -> int:
-        """The queries that progress begins with: there are two lists of candidates."""
+        """The queries that progress begins with: of vectors, of walks and of candidates.
+
+        There are two lists of candidates.
+        """
+        searched = sum(
+            num_in_part(len(scope.heads(snapshot, each)), self.vector_share)
+            for each in scope.relations
+        )
         walked = size_of(snapshot, scope) if self.walk_steps else 0
-        return walked + 2 * self.a_relation * len(scope.relations)
+        return searched + walked + 2 * self.a_relation * len(scope.relations)
 
 
 def has_candidates(snapshot: Scoring) -> bool:
@@ -63,8 +91,19 @@ def has_candidates(snapshot: Scoring) -> bool:
     return bool(snapshot.scorers) and snapshot.vectors_alone() is not None
 
 
-def plan_of(snapshot: Scoring, scope: Scope, top: int) -> Plan:
-    return Plan(candidates_of_relation(top, len(scope.relations)), walk_steps(snapshot, scope))
+def plan_of(
+    snapshot: Scoring, scope: Scope, top: int, should_stop: ShouldStop | None = None
+) -> Plan:
+    """The plan for a search of so many facts; if it is to stop, without what was not timed yet."""
+    progress = SearchProgress(should_stop=should_stop)
+    plan = Plan(candidates_of_relation(top, len(scope.relations)), 0)
+    if not size_of(snapshot, scope) or progress.is_stopped:
+        return plan
+    share, seconds = vector_part(snapshot, scope, plan.a_relation, progress)
+    if progress.is_stopped:
+        return plan
+    plan = plan._replace(walk_steps=walk_steps(snapshot, scope), vector_share=share)
+    return plan._replace(seconds=seconds + seconds_of_others(snapshot, scope, plan, progress))
 
 
 def candidates_of_relation(top: int, num_relations: int) -> int:
@@ -80,7 +119,7 @@ def walk_steps(snapshot: Scoring, scope: Scope) -> int:
         steps = snapshot.scorers.likely_steps(snapshot.path_graph())
     if not (steps and scope.relations):
         return 0
-    relation = max(scope.relations, key=lambda each: len(scope.heads(snapshot, each)))
+    relation = largest(snapshot, scope)
     heads, rng = scope.heads(snapshot, relation), np.random.default_rng(0)
     some = rng.choice(heads, min(TIMED_QUERIES, len(heads)), replace=False)
     for number in range(steps, 0, -1):
@@ -93,6 +132,97 @@ def walk_steps(snapshot: Scoring, scope: Scope) -> int:
     return 0
 
 
+def vector_part(
+    snapshot: Scoring, scope: Scope, a_relation: int, progress: SearchProgress
+) -> tuple[float, float]:
+    """The share of queries whose vectors are searched soon enough, and the seconds of that.
+
+    One, a half, a quarter and so on: mostly the same share whatever else the machine does.
+    """
+    share = 1.0
+    while True:
+        seconds = seconds_of_vectors(snapshot, scope, a_relation, share, progress)
+        if seconds <= VECTOR_SECONDS or share <= MIN_SHARE:
+            return share, seconds
+        share /= 2 ** max(1, round(math.log2(seconds / VECTOR_SECONDS)))
+
+
+def seconds_of_vectors(
+    snapshot: Scoring, scope: Scope, a_relation: int, share: float, progress: SearchProgress
+) -> float:
+    """How long the search of vectors takes, by some queries of the relation with most pairs.
+
+    The time grows with the queries and with the tails. Of fewer queries fewer facts are looked for,
+    so that as small a share of the pairs is computed in full.
+    """
+    sizes = {
+        each: (len(scope.heads(snapshot, each)), len(scope.tails(snapshot, each)))
+        for each in scope.relations
+    }
+    relation = max(sizes, key=lambda each: sizes[each][0] * sizes[each][1])
+    num_tails = sizes[relation][1]
+    pairs = part_of(pairs_of(snapshot, scope, relation, vectors_of(snapshot)), share)
+    if not pairs.count:
+        return 0.0
+    allowed, number = allowed_facts(snapshot, NOTHING), min(TIMED_VECTORS, len(pairs.heads))
+    some, most = some_of(pairs, number), max(1, a_relation * number // len(pairs.heads))
+    least = least_of_sample([pairs], Best(a_relation), allowed)
+
+    def search(should_stop: ShouldStop | None) -> None:
+        search_pairs(some, Best(most, least), allowed, SearchProgress(None, should_stop))
+
+    timed = seconds_of(partial(search, progress.should_stop))
+    fixed = seconds_of(partial(search, lambda: True))  # before the first query
+    each = max(0.0, timed - fixed) / number
+    all_tails = sum(tails for _, tails in sizes.values())
+    all_pairs = sum(heads * tails for heads, tails in sizes.values())
+    return (fixed * all_tails + each * share * all_pairs) / num_tails
+
+
+def seconds_of_others(
+    snapshot: Scoring, scope: Scope, plan: Plan, progress: SearchProgress
+) -> float:
+    """How long it takes beside the vectors, by some queries of the relation with most heads."""
+    relation = largest(snapshot, scope)
+    heads, tails = scope.heads(snapshot, relation), scope.tails(snapshot, relation)
+    if not len(tails):
+        return 0.0
+    rng, vectors = np.random.default_rng(0), vectors_of(snapshot)
+    allowed, followed = allowed_facts(snapshot, NOTHING), followed_pairs(snapshot)
+    some = rng.choice(heads, len(heads), replace=False)
+    edge_estimates(snapshot, relation, followed)  # the first one may build indices
+    find = partial(by_edges, snapshot, scope, relation, vectors, followed, allowed, progress)
+    seconds = seconds_of(find) * len(scope.relations)
+    if progress.is_stopped:
+        return seconds
+    if plan.walk_steps:
+
+        def walk(number: int) -> None:
+            few = walked_tails(snapshot, scope, relation, some[:number], plan.walk_steps)
+            vector_fact_scores(vectors, few[1][allowed(few[1])])
+
+        seconds += seconds_an_item(walk, len(some)) * size_of(snapshot, scope)
+    drawn = np.stack([some, np.full(len(some), relation), rng.choice(tails, len(some))], axis=1)
+
+    def score(number: int) -> None:
+        fact_scores(snapshot, vectors, distinct(drawn[:number], snapshot))
+
+    scored = sum(min(2 * plan.a_relation, len(scope.heads(snapshot, r))) for r in scope.relations)
+    return seconds + seconds_an_item(score, len(some)) * scored
+
+
+def largest(snapshot: Scoring, scope: Scope) -> int:
+    """The relation with most queries."""
+    return max(scope.relations, key=lambda each: len(scope.heads(snapshot, each)))
+
+
+def vectors_of(snapshot: Scoring) -> VectorScores:
+    vectors = snapshot.vectors_alone()
+    if vectors is None:
+        raise ValueError("the scores of this decoder are no products")
+    return vectors
+
+
 def search_candidates(
     snapshot: Scoring,
     scope: Scope,
@@ -103,24 +233,23 @@ def search_candidates(
 ) -> Found:
     """The candidates of highest score, best first, without probabilities.
 
-    `progress` counts queries, at first those of the plan, then those of the candidates found.
+    `progress` counts queries, at first those of the plan, then those of the candidates found. If it
+    is stopped, the likeliest candidates so far are scored.
     """
-    vectors = snapshot.vectors_alone()
-    if vectors is None:
-        raise ValueError("the scores of this decoder are no products")
+    vectors = vectors_of(snapshot)
     allowed, followed = allowed_facts(snapshot, taken), followed_pairs(snapshot)
     best = Best(limits.most, float(np.nextafter(limits.min_score, -np.inf)))
     for relation in scope.relations:
         if progress.is_stopped:
             break
-        likely = Best(plan.a_relation)
-        of_relation = replace(scope, relations=[relation])
-        search_vectors(snapshot, of_relation, vectors, likely, allowed, SearchProgress())
-        likely.settle()
-        near = by_links(snapshot, scope, relation, vectors, followed, plan, allowed)
-        if plan.walk_steps:
-            progress.add(len(scope.heads(snapshot, relation)))
-        triples = distinct(np.concatenate([likely.triples, near]), snapshot)
+        likely = by_vectors(snapshot, scope, relation, vectors, plan, allowed, progress)
+        near = NOTHING
+        if not progress.is_stopped:
+            near = by_links(snapshot, scope, relation, vectors, followed, plan, allowed, progress)
+        if progress.is_stopped:
+            add_few_scored(snapshot, vectors, likely, near, best)
+            break
+        triples = distinct(np.concatenate([likely, near]), snapshot)
         rows = query_rows(triples)
         progress.expect((int(rows[-1]) + 1 if len(rows) else 0) - 2 * plan.a_relation)
         add_scored(snapshot, vectors, triples, best, progress)
@@ -150,15 +279,51 @@ def add_scored(
     """Add facts with their scores by the whole model."""
     rows = query_rows(triples)
     num_queries = int(rows[-1]) + 1 if len(rows) else 0
-    for start in range(0, num_queries, QUERIES_AT_ONCE):
-        if start and progress.is_stopped:
+    for part in timed_slices(num_queries, QUERIES_AT_ONCE):
+        if part.start and progress.is_stopped:
             break
-        first, last = np.searchsorted(rows, [start, start + QUERIES_AT_ONCE])
-        some = triples[first:last]
-        scores = fact_scores(snapshot, vectors, some)
-        kept = scores > best.least
-        best.add(scores[kept], some[kept])
-        progress.add(min(QUERIES_AT_ONCE, num_queries - start))
+        first, last = np.searchsorted(rows, [part.start, part.stop])
+        add_kept(snapshot, vectors, triples[first:last], best)
+        progress.add(part.stop - part.start)
+
+
+def add_few_scored(
+    snapshot: Scoring, vectors: VectorScores, likely: LongArray, near: LongArray, best: Best
+) -> None:
+    """Add the first facts of two lists with their scores, as many as there is time for."""
+    place = np.concatenate([np.arange(len(each)) for each in (likely, near)])
+    triples = np.concatenate([likely, near])[np.argsort(place, kind="stable")]
+    codes = codes_of(triples, snapshot.dataset.num_nodes)
+    triples = triples[np.sort(np.unique(codes, return_index=True)[1])]
+    start = perf_counter()
+    for part in timed_slices(len(triples), QUERIES_AT_ONCE):
+        add_kept(snapshot, vectors, distinct(triples[part], snapshot), best)
+        if perf_counter() - start > PART_SECONDS:
+            break
+
+
+def add_kept(snapshot: Scoring, vectors: VectorScores, triples: LongArray, best: Best) -> None:
+    scores = fact_scores(snapshot, vectors, triples)
+    kept = scores > best.least
+    best.add(scores[kept], triples[kept])
+
+
+def by_vectors(
+    snapshot: Scoring,
+    scope: Scope,
+    relation: int,
+    vectors: VectorScores,
+    plan: Plan,
+    allowed: Allowed,
+    progress: SearchProgress,
+) -> LongArray:
+    """The best facts of a relation by the vectors alone, best first: (num_facts, 3)."""
+    likely = Best(plan.a_relation)
+    pairs = part_of(pairs_of(snapshot, scope, relation, vectors), plan.vector_share)
+    likely.least = least_of_sample([pairs], likely, allowed)
+    search_pairs(pairs, likely, allowed, progress)
+    likely.settle()
+    return likely.triples
 
 
 def followed_pairs(snapshot: Scoring) -> LinkedPairs:
@@ -176,11 +341,12 @@ def by_links(
     followed: LinkedPairs,
     plan: Plan,
     allowed: Allowed,
+    progress: SearchProgress,
 ) -> LongArray:
-    """The likeliest facts of a relation between nodes with an edge or a walk: (num_facts, 3)."""
-    parts = [by_edges(snapshot, scope, relation, vectors, followed, allowed)]
+    """The likeliest facts of a relation between nodes with an edge or a walk, likeliest first."""
+    parts = [by_edges(snapshot, scope, relation, vectors, followed, allowed, progress)]
     if plan.walk_steps:
-        parts.append(by_walks(snapshot, scope, relation, vectors, plan.walk_steps, allowed))
+        parts.append(by_walks(snapshot, scope, relation, vectors, plan, allowed, progress))
     scores, triples = (np.concatenate(each) for each in zip(*parts, strict=True))
     order = np.argsort(-scores, kind="stable")
     codes = codes_of(triples[order], snapshot.dataset.num_nodes)
@@ -198,8 +364,9 @@ def by_edges(
     vectors: VectorScores,
     followed: LinkedPairs,
     allowed: Allowed,
+    progress: SearchProgress,
 ) -> Estimated:
-    """All facts of a relation between nodes with an edge."""
+    """All facts of a relation between nodes with an edge, or those before a stop."""
     is_head, is_tail = np.zeros((2, snapshot.dataset.num_nodes), np.bool_)
     is_head[scope.heads(snapshot, relation)] = True
     is_tail[scope.tails(snapshot, relation)] = True
@@ -209,7 +376,9 @@ def by_edges(
     triples = triples_of(followed, places, relation)
     is_allowed = allowed(triples)
     triples, estimates = triples[is_allowed], estimates[places[is_allowed]]
-    return with_vectors(vectors, triples, estimates, is_part=is_part), triples
+    scores = vector_fact_scores(vectors, triples, progress)
+    triples, estimates = triples[: len(scores)], estimates[: len(scores)]
+    return combined(estimates, scores, is_part=is_part), triples
 
 
 def triples_of(linked: LinkedPairs, places: LongArray, relation: int) -> LongArray:
@@ -241,15 +410,24 @@ def by_walks(
     scope: Scope,
     relation: int,
     vectors: VectorScores,
-    steps: int,
+    plan: Plan,
     allowed: Allowed,
+    progress: SearchProgress,
 ) -> Estimated:
-    """The facts of each query of a relation that walks reach best."""
-    heads = scope.heads(snapshot, relation)
-    scores, triples = walked_tails(snapshot, scope, relation, heads, steps)
-    is_allowed = allowed(triples)
-    triples, scores = triples[is_allowed], scores[is_allowed]
-    return with_vectors(vectors, triples, scores, is_part=True), triples
+    """The likeliest facts of a relation among those of each query that walks reach best."""
+    heads, best = scope.heads(snapshot, relation), Best(plan.a_relation)
+    for part in timed_slices(len(heads), WALKS_AT_ONCE):
+        if progress.is_stopped:
+            break
+        estimates, triples = walked_tails(snapshot, scope, relation, heads[part], plan.walk_steps)
+        is_allowed = allowed(triples)
+        triples, estimates = triples[is_allowed], estimates[is_allowed]
+        scores = combined(estimates, vector_fact_scores(vectors, triples), is_part=True)
+        kept = scores > best.least
+        best.add(scores[kept], triples[kept])
+        progress.add(part.stop - part.start)
+    best.settle()
+    return best.scores, best.triples
 
 
 def walked_tails(
@@ -269,11 +447,8 @@ def walked_tails(
     return scores.astype(np.float64), triples
 
 
-def with_vectors(
-    vectors: VectorScores, triples: LongArray, estimates: FloatArray, *, is_part: bool
-) -> FloatArray:
+def combined(estimates: FloatArray, scores: FloatArray, *, is_part: bool) -> FloatArray:
     """Estimates with the scores of vectors added, or ordered by these where they are equal."""
-    scores = vector_fact_scores(vectors, triples)
     if is_part:
         return estimates + scores
     place = np.empty(len(scores))
@@ -281,10 +456,14 @@ def with_vectors(
     return estimates + TIES * place / max(1, len(scores))
 
 
-def vector_fact_scores(vectors: VectorScores, triples: LongArray) -> FloatArray:
-    """The scores of facts by the vectors alone: (num_facts,)."""
+def vector_fact_scores(
+    vectors: VectorScores, triples: LongArray, progress: SearchProgress | None = None
+) -> FloatArray:
+    """The scores of facts by the vectors alone: (num_facts,), or fewer if stopped."""
     device, parts = vectors.nodes.device, [np.empty(0)]
     for start in range(0, len(triples), FACTS_AT_ONCE):
+        if progress is not None and progress.is_stopped:
+            break
         heads, relations, tails = torch.from_numpy(triples[start : start + FACTS_AT_ONCE]).T
         with torch.no_grad():
             scores = vectors.decoder.score(

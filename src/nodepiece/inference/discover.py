@@ -91,10 +91,11 @@ def discover_facts(
     With probabilities, the best are those of highest probability among the best of each relation.
     `progress` gets the numbers of relations searched and of all, or of queries (`scores_queries`).
     If `should_stop` returns True, the search ends with the best facts so far. The metadata of the
-    table state how facts were searched: `search` is EXACT or BY_CANDIDATES.
+    table state how facts were searched: `search` is EXACT or BY_CANDIDATES, and `vectors` the part
+    of the queries whose vectors were searched for candidates, if not all.
     """
     scope = scope_of(snapshot, settings)
-    plan = chosen_search(snapshot, scope, settings)
+    plan = chosen_search(snapshot, scope, settings, should_stop)
     found = best_facts(snapshot, scope, settings, plan, SearchProgress(progress, should_stop))
     found = found.take(np.arange(min(settings.top, len(found.scores))))
     columns = named_triples(snapshot.dataset.names, *found.triples.T)
@@ -102,11 +103,12 @@ def discover_facts(
     columns["rank"] = pa.array(np.arange(1, len(found.scores) + 1, dtype=np.int32))
     if found.probabilities is not None:
         columns["probability"] = pa.array(found.probabilities)
-    kind = EXACT if plan is None else BY_CANDIDATES
-    return pa.table(columns, schema=settings.schema.with_metadata({"search": kind}))
+    return pa.table(columns, schema=settings.schema.with_metadata(metadata_of(plan)))
 
 
-def chosen_search(snapshot: Scoring, scope: Scope, settings: DiscoverSettings) -> Plan | None:
+def chosen_search(
+    snapshot: Scoring, scope: Scope, settings: DiscoverSettings, should_stop: ShouldStop | None
+) -> Plan | None:
     """How candidates are searched; None: the search is exact. Logged unless it is quick."""
     if not scores_queries(snapshot):
         return None  # the search of vectors is exact, and quick
@@ -121,30 +123,53 @@ def chosen_search(snapshot: Scoring, scope: Scope, settings: DiscoverSettings) -
         seconds = estimated_seconds(snapshot, scope, num_queries)
     if is_exact is None:
         is_exact = seconds < LONG_SECONDS or not has_candidates(snapshot)
-    duration = f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} minutes"
+    queries = "1 query" if num_queries == 1 else f"{num_queries:,} queries"
     if not is_exact:
-        plan = plan_of(snapshot, scope, settings.top)
-        reason = f" would take about {duration}, so" if seconds else " are not scored:"
-        steps = "1 step" if plan.walk_steps == 1 else f"{plan.walk_steps} steps"
-        walks = f", those that walks of {steps} lead to" if plan.walk_steps else ""
-        log.warning(
-            "all %s queries (head, relation, ?)%s only candidates are scored: the best facts by "
-            "the vectors alone%s and the likeliest between nodes that facts link; the result may "
-            "miss some facts, --exact (exact=True) finds all of them",
-            f"{num_queries:,}",
-            reason,
-            walks,
-        )
+        plan = plan_of(snapshot, scope, settings.top, should_stop)
+        all_of_them = f"all {queries} (head, relation, ?) would take about {duration(seconds)}, so "
+        if should_stop is None or not should_stop():  # else the time is not known
+            log.warning("%s%s", all_of_them if seconds else "", describe(plan, queries, settings))
         return plan
     if num_queries > FEW_QUERIES:
         log.log(
             logging.WARNING if seconds >= MANY_SECONDS else logging.INFO,
-            "the scores of this model are not products of vectors, so all %s queries "
+            "the scores of this model are not products of vectors, so all %s "
             "(head, relation, ?) are scored, in about %s; name relations or heads to search fewer",
-            f"{num_queries:,}",
-            duration,
+            queries,
+            duration(seconds),
         )
     return None
+
+
+def duration(seconds: float) -> str:
+    return f"{max(1, round(seconds)):,} s" if seconds < 120 else f"{seconds / 60:,.0f} minutes"
+
+
+def describe(plan: Plan, queries: str, settings: DiscoverSettings) -> str:
+    """What a search of candidates does, how long it takes, and what it may miss."""
+    rounds = "" if settings.per_node is None else " for each round of --per-node (per_node)"
+    steps = "1 step" if plan.walk_steps == 1 else f"{plan.walk_steps} steps"
+    walks = f", those that walks of {steps} lead to" if plan.walk_steps else ""
+    part = f" ({part_of_vectors(plan)})" if plan.vector_share < 1 else ""
+    return (
+        f"only candidates are scored among the facts of {queries}, in about "
+        f"{duration(plan.seconds)}{rounds}: the best facts by the vectors alone{part}{walks} and "
+        "the likeliest between nodes that facts link; the result may miss some facts, --exact "
+        "(exact=True) finds all of them"
+    )
+
+
+def part_of_vectors(plan: Plan) -> str:
+    """Which queries have their vectors searched, where all would take too long."""
+    return f"of 1 in {round(1 / plan.vector_share):,} queries, as all would take too long"
+
+
+def metadata_of(plan: Plan | None) -> dict[str, str]:
+    """How facts were searched, for the metadata of a table."""
+    if plan is None:
+        return {"search": EXACT}
+    part = {} if plan.vector_share == 1 else {"vectors": part_of_vectors(plan)}
+    return {"search": BY_CANDIDATES} | part
 
 
 def estimated_seconds(snapshot: Scoring, scope: Scope, num_queries: int) -> float:

@@ -1,5 +1,6 @@
 """The missing facts of highest score of some relations and nodes: by vectors, or by query."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -113,19 +114,26 @@ def search_vectors(
     allowed: Allowed,
     progress: SearchProgress,
 ) -> None:
-    """Add the best facts of all relations by the scores of vectors."""
-    start = best.least
-    sampled = Best(best.most, start)
+    """Add the best facts of all relations by the scores of vectors; `progress` counts relations."""
+    every = (pairs_of(snapshot, scope, relation, vectors) for relation in scope.relations)
+    best.least = least_of_sample(every, best, allowed)
+    queries = SearchProgress(should_stop=progress.should_stop)  # within a relation
     for relation in scope.relations:
-        sample_pairs(pairs_of(snapshot, scope, relation, vectors), sampled, allowed)
-    sampled.settle()
-    if len(sampled.scores) == best.most:
-        best.least = max(start, sampled.least - ROUNDING * (1 + abs(sampled.least)))
-    for relation in scope.relations:
+        search_pairs(pairs_of(snapshot, scope, relation, vectors), best, allowed, queries)
         if progress.is_stopped:
             break
-        search_pairs(pairs_of(snapshot, scope, relation, vectors), best, allowed)
         progress.add(1)
+
+
+def least_of_sample(parts: Iterable[Pairs], best: Best, allowed: Allowed) -> float:
+    """A score that as many facts exceed as are looked for, by some pairs of each part."""
+    sampled = Best(best.most, best.least)
+    for pairs in parts:
+        sample_pairs(pairs, sampled, allowed)
+    sampled.settle()
+    if len(sampled.scores) < best.most:
+        return best.least
+    return max(best.least, sampled.least - ROUNDING * (1 + abs(sampled.least)))
 
 
 def allowed_facts(snapshot: Scoring, taken: LongArray) -> Allowed:

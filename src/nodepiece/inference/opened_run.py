@@ -231,9 +231,12 @@ class Run:
 
         The search is exact for scores of vectors. With walks or propagation an exact search scores
         every query. Where that would take more than a minute, only candidates are scored by
-        default: the best facts by the vectors alone, and the likeliest between nodes that facts
-        link. Their scores are exact, but other facts are missed. `exact`: True scores every query,
-        False only candidates. The metadata of the table state which it was, as `search`.
+        default: the best facts by the vectors alone, the tails that walks from a head lead to, and
+        the likeliest facts between nodes that facts link. Their scores are exact, but other facts
+        are missed. Where the vectors of all queries would take more than five minutes, those of a
+        part of them are searched. `exact`: True scores every query, False only candidates. The
+        metadata of the table state which it was, as `search`, and that part, as `vectors`. The time
+        is logged first.
 
         The score is that of the tail, given head and relation. Scores of different queries compare
         as well as training made them comparable; probabilities, where there are some, do.

@@ -8,6 +8,7 @@ coordinates shows which pairs can be among the best. Blocks are sorted by length
 whose lengths alone exclude them are not computed at all.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from nodepiece.errors import InputError
 from nodepiece.graph.arrays import FloatArray, LongArray
+from nodepiece.inference.search_progress import SearchProgress
 
 ROWS, COLUMNS = 1024, 2048  # of a block: its products stay in the cache of a CPU
 NUM_FIRST = (16, 32, 64, 128)  # coordinates of the bound, to choose from
@@ -106,9 +108,39 @@ def sample_pairs(pairs: Pairs, best: Best, allowed: Allowed) -> None:
     _add(part, best, allowed, scores > best.least, scores)
 
 
-def search_pairs(pairs: Pairs, best: Best, allowed: Allowed) -> int:
-    """Add the pairs whose score exceeds `best.least`; returns how many products were computed."""
+def part_of(pairs: Pairs, share: float) -> Pairs:
+    """The pairs of a share of the queries: the longest, which have the largest products.
+
+    A distance does not depend on the length in this way: then they are drawn at random.
+    """
+    number = num_in_part(len(pairs.heads), share)
+    if number == len(pairs.heads):
+        return pairs
+    if pairs.is_distance:
+        rows = torch.randperm(len(pairs.heads), generator=torch.Generator().manual_seed(0))[:number]
+    else:
+        rows = torch.linalg.vector_norm(pairs.queries, dim=1).topk(number).indices
+    return _taken(pairs, rows, torch.arange(len(pairs.tails)))
+
+
+def num_in_part(num_queries: int, share: float) -> int:
+    return math.ceil(share * num_queries)
+
+
+def some_of(pairs: Pairs, number: int) -> Pairs:
+    """The pairs of so many queries of all lengths."""
+    order = torch.linalg.vector_norm(pairs.queries, dim=1).argsort(descending=True)
+    places = torch.linspace(0, len(order) - 1, number).long().to(order.device)
+    return _taken(pairs, order[places], torch.arange(len(pairs.tails)))
+
+
+def search_pairs(pairs: Pairs, best: Best, allowed: Allowed, progress: SearchProgress) -> int:
+    """Add the pairs whose score exceeds `best.least`; returns how many products were computed.
+
+    `progress` counts queries; if it is stopped, the pairs so far are added.
+    """
     if not pairs.count:
+        progress.add(len(pairs.heads))
         return 0
     order_q, order_t = (
         torch.linalg.vector_norm(vectors, dim=1).argsort(descending=True)
@@ -119,6 +151,8 @@ def search_pairs(pairs: Pairs, best: Best, allowed: Allowed) -> int:
     num_computed = 0
     for rows in _slices(len(pairs.heads), ROWS):
         for columns in _slices(len(pairs.tails), COLUMNS):
+            if progress.is_stopped:
+                return num_computed
             least = pairs.product(best.least)
             if not bounds.may_exceed(rows, columns, least):
                 if not pairs.is_distance:
@@ -126,6 +160,7 @@ def search_pairs(pairs: Pairs, best: Best, allowed: Allowed) -> int:
                 continue
             num_computed += (rows.stop - rows.start) * (columns.stop - columns.start)
             _search_block(pairs, bounds, rows, columns, best, allowed)
+        progress.add(rows.stop - rows.start)
     return num_computed
 
 
