@@ -181,6 +181,24 @@ def test_facts_are_held_out_of_a_file_without_splits_and_so_it_says(
     assert again.status == 0, again.err
 
 
+def test_a_finished_run_on_a_graph_is_resumed_for_more_minutes_only_if_they_are_given(
+    nodepiece: Nodepiece, tmp_path: Path
+) -> None:
+    own_graph(tmp_path)
+    words = ("train", tmp_path / "mine", "-o", "run")
+    first = nodepiece(*words, "--minutes", 0.02)
+    assert first.status == 0 and "0.02 minutes" in first.err
+    assert "training ended: " in first.err and "after epoch" not in first.err
+    written = Path("run/metrics.json").read_text()
+
+    again = nodepiece(*words, "--resume")
+
+    assert again.status == 0, again.err
+    assert "run is finished and stays as it is; give minutes=N (--minutes N)" in again.err
+    assert "as no --minutes were given" not in again.err
+    assert Path("run/metrics.json").read_text() == written
+
+
 def test_facts_that_cannot_be_held_out_are_not(nodepiece: Nodepiece, tmp_path: Path) -> None:
     experiment = own_graph(tmp_path)
     star = [f"hub\tknows\tn{n}\n" for n in range(9)]

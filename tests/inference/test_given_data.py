@@ -89,6 +89,20 @@ def test_settings_by_name_go_with_facts_in_memory(tmp_path: Path) -> None:
     assert run.experiment.name == "countries" and run.num_nodes == 12
 
 
+def test_a_finished_run_on_facts_in_memory_stays_as_it_is_without_minutes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "nodepiece")
+    nodepiece.train(FACTS, tmp_path / "run", minutes=0.02, device="cpu")
+    written = (tmp_path / "run" / "metrics.json").read_text()
+
+    run = nodepiece.train(FACTS, tmp_path / "run", resume=True, device="cpu")
+
+    assert run.num_nodes == 12
+    assert (tmp_path / "run" / "metrics.json").read_text() == written
+    assert "stays as it is; give minutes=N (--minutes N)" in caplog.messages[-1]
+
+
 def test_training_goes_on_from_a_checkpoint_on_the_same_facts_alone(tmp_path: Path) -> None:
     trained(FACTS, tmp_path / "run")
 

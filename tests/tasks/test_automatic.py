@@ -25,6 +25,7 @@ from nodepiece.tasks.registry import check_task
 from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.tokens import tokenize_for
 from nodepiece.tasks.train import train_experiment
+from nodepiece.training.distribution import Processes
 
 CPU = torch.device("cpu")
 GENERATOR = torch.Generator()
@@ -183,6 +184,23 @@ def test_resuming_goes_on_with_what_was_chosen_before(tmp_path: Path) -> None:
     first = train_file(graph, tmp_path / "run")
     more = train_file(graph, tmp_path / "run", resume=True)
     assert more["steps"] > first["steps"]
+
+
+def test_a_finished_run_that_is_resumed_without_minutes_stays_as_it_is(tmp_path: Path) -> None:
+    graph, run = write_graph(tmp_path / "ring.tsv", ring(150)), tmp_path / "run"
+    first = train_file(graph, run)
+    weights = (run / "model.safetensors").read_bytes()
+    said: list[str] = []
+
+    again = train_file(graph, run, minutes=None, resume=True, log=said.append)
+
+    assert again == first and (run / "model.safetensors").read_bytes() == weights
+    assert said[-1] == (
+        f"{run} is finished and stays as it is; give minutes=N (--minutes N) to train it further"
+    )
+    write_graph(graph, ring(149))
+    with pytest.raises(InputError, match="on other facts"):
+        train_file(graph, run, minutes=None, resume=True)
 
 
 def test_facts_in_memory_are_enough(tmp_path: Path) -> None:
@@ -408,6 +426,34 @@ def test_a_run_in_place_of_a_graph_is_refused_with_how_to_go_on(tmp_path: Path) 
         InputError, match=r"is the folder of a run.*ring\.tsv --resume --minutes 10"
     ):
         train_file(run, tmp_path / "other", minutes=None)
+
+
+def test_how_to_go_on_with_a_run_fits_a_shell_and_facts_in_memory(tmp_path: Path) -> None:
+    graph, run = write_graph(tmp_path / "my ring.tsv", ring(20)), tmp_path / "my run"
+    train_file(graph, run)
+    with pytest.raises(InputError) as error:
+        train_file(run, tmp_path / "other")
+    assert f"nodepiece train '{graph}' --resume --minutes 10 -o '{run}' trains" in str(error.value)
+
+    memory = tmp_path / "memory"
+    train_experiment(None, memory, data=couples(), minutes=0.02, device="cpu")
+    with pytest.raises(InputError) as error:
+        train_file(memory, tmp_path / "other")
+    assert f"nodepiece.train(facts, '{memory}', resume=True, minutes=10)" in str(error.value)
+
+
+@pytest.mark.parametrize("batch_size", [256, 4096])
+def test_what_is_chosen_for_several_processes_fits_the_share_of_each(
+    batch_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.tasks.consistent.current_processes", lambda: Processes(0, 2))
+    given = ["training.loss=sampled-softmax", f"training.batch_size={batch_size}"]
+
+    chosen = choose_for(MEDIUM, overrides=given).experiment
+
+    assert chosen.training.batch_size == batch_size
+    assert (batch_size // 2) % chosen.sampled.group_size == 0
+    assert not chosen.walks.steps  # beside a sample they are for one process
 
 
 @pytest.mark.parametrize(

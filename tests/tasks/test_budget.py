@@ -19,6 +19,7 @@ from nodepiece.tasks.evaluation_time import (
     VALIDATIONS_TO_CHOOSE,
     EvaluationTime,
     chosen_number,
+    minutes_in_words,
     num_validated_in,
     plan_evaluation,
     ranking_time,
@@ -218,3 +219,17 @@ def test_a_choice_of_coefficients_takes_longer_where_scores_of_paths_are_not_rem
     assert seconds(sparse, 10, 10_000) == 5 + 10 * len(COEFFICIENTS)
     inductive = replace(sparse, task="inductive-link-prediction")
     assert seconds(inductive, 10, 10_000) == len(COEFFICIENTS) * (5 + 10)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (0.323566, "0.32 minutes"),
+        (1.0, "1 minute"),
+        (7.5, "7.5 minutes"),
+        (10, "10 minutes"),
+        (1440, "1,440 minutes"),
+    ],
+)
+def test_minutes_are_rounded_in_words(number: float, words: str) -> None:
+    assert minutes_in_words(number) == words

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from nodepiece.evaluation.report import Scores
     from nodepiece.training.loop import Callback
 
+EPOCHS = "training.epochs"
+
 DeviceOption = Annotated[
     str | None,
     typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N; else a GPU, if any."),
@@ -113,8 +115,8 @@ def train(
 
     Ctrl-C stops after the step (of several processes: after the epoch) and saves; --resume
     continues from there to the same result. With --minutes the learning rate follows the clock, and
-    --resume --minutes adds more, also to a finished run. To train on several GPUs: torchrun
-    --nproc-per-node 4 -m nodepiece train EXPERIMENT.
+    --resume --minutes adds more, also to a finished run, which --resume alone leaves as it is. To
+    train on several GPUs: torchrun --nproc-per-node 4 -m nodepiece train EXPERIMENT.
     """
     start = perf_counter()  # before libraries are imported
     from nodepiece.settings import load_experiment, overridden
@@ -123,7 +125,7 @@ def train(
     from nodepiece.tasks.open_automatic import automatic_name, is_automatic
     from nodepiece.tasks.run_folder import CONFIG
     from nodepiece.tasks.run_place import has_more_to_do, holds_work
-    from nodepiece.tasks.train import command_line, train_experiment
+    from nodepiece.tasks.train import command_line, is_finished, train_experiment
     from nodepiece.training.distribution import torchrun_rank
     from nodepiece.training.interrupts import stop_on_interrupt
     from nodepiece.training.memory import keep_freed_memory
@@ -142,14 +144,15 @@ def train(
     if is_automatic(experiment):
         given = overridden(overrides)
         name = str(given.get("name", automatic_name(experiment)))
-        epochs = int(cast(int, given.get("training.epochs", 1)))
-        if minutes is None and "training.epochs" not in given:
+        folder, epochs = output or Path("runs") / name, int(cast(int, given.get(EPOCHS, 1)))
+        is_done = resume and not overwrite and is_finished(folder)
+        if minutes is None and EPOCHS not in given and not is_done:
             minutes = DEFAULT_MINUTES
             err.print(f"{minutes:g} minutes, as no --minutes were given")
     else:
         settings = load_experiment(experiment, overrides)
         name, epochs = settings.name, settings.training.epochs
-    folder = output or Path("runs") / name
+        folder = output or Path("runs") / name
     is_first = torchrun_rank() == 0
     if is_first:  # it creates the folder; the others would take it for an earlier run
         check_output(folder, marker=CONFIG, kind="run")

@@ -1,5 +1,6 @@
 """Chosen settings beside settings that the user gave: what no longer goes with them is dropped."""
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, cast
@@ -14,6 +15,7 @@ from nodepiece.settings import (
 )
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.unread_settings import why_unread
+from nodepiece.training.distribution import current_processes
 from nodepiece.training.losses import SAMPLED_SOFTMAX
 
 PATH_QUERIES = 32  # of a batch, on which paths beside a sample are trained
@@ -25,7 +27,7 @@ def consistent(experiment: Experiment, given: Collection[str]) -> Experiment:
     An automatic choice has settings for walks and a loss, for example; if the user switches walks
     off or gives another loss, these would be refused as settings that do nothing.
     """
-    experiment = with_paths_that_fit(experiment, given)
+    experiment = with_group_that_fits(with_paths_that_fit(experiment, given), given)
     if "training.hide_targets" not in given:
         training = replace(experiment.training, hide_targets=can_hide(experiment))
         experiment = replace(experiment, training=training)
@@ -53,6 +55,16 @@ def with_paths_that_fit(experiment: Experiment, given: Collection[str]) -> Exper
     return replace(experiment, **changes)
 
 
+def with_group_that_fits(experiment: Experiment, given: Collection[str]) -> Experiment:
+    """Groups of facts that divide what each of several processes has of a batch."""
+    sampled, size = experiment.sampled, experiment.training.batch_size
+    count = current_processes().count
+    if count == 1 or "sampled.group_size" in given or not sampled.group_size or size % count:
+        return experiment
+    group_size = math.gcd(sampled.group_size, size // count)
+    return replace(experiment, sampled=replace(sampled, group_size=group_size))
+
+
 def can_have_paths(experiment: Experiment, name: str, given: Collection[str]) -> bool:
     """Whether the scorer of this name, which was not asked for, goes with what was given."""
     if experiment.evaluation.candidates == "given":
@@ -61,7 +73,7 @@ def can_have_paths(experiment: Experiment, name: str, given: Collection[str]) ->
         return False
     if experiment.training.is_one_vs_all:
         return True
-    is_softmax = experiment.training.loss == SAMPLED_SOFTMAX
+    is_softmax = experiment.training.loss == SAMPLED_SOFTMAX and current_processes().count == 1
     is_untrained = "sampled.path_queries" in given and not experiment.sampled.path_queries
     has_one_loss = (
         f"{name}.separate_losses" in given and not getattr(experiment, name).separate_losses

@@ -185,15 +185,20 @@ def chosen_number(affordable: float, there: int) -> int:
     return 0 if number >= there else number
 
 
+def minutes_in_words(minutes: float) -> str:
+    number = f"{minutes:.2g}" if minutes < 9.95 else f"{minutes:,.0f}"
+    return "1 minute" if number == "1" else f"{number} minutes"
+
+
 def describe_budget(task: Task[Any], budget: Budget) -> str:
     """What is ranked within a budget, in one sentence."""
     evaluation = task.experiment.evaluation
     num_valid, num_test = task.num_evaluated("valid"), task.num_evaluated("test")
     if not num_valid:
-        return f"{budget.minutes:g} minutes, without validation"
+        return f"{minutes_in_words(budget.minutes)}, without validation"
     valid = min(num_valid, evaluation.validation_facts or num_valid)
     test = min(num_test, evaluation.test_facts or num_test)
     return (
-        f"{budget.minutes:g} minutes; validation with {valid:,} of {num_valid:,}, "
+        f"{minutes_in_words(budget.minutes)}; validation with {valid:,} of {num_valid:,}, "
         f"the result with {test:,} of {num_test:,}"
     )

@@ -1,5 +1,6 @@
 """Opening a graph that is given without an experiment: reading, choosing settings, resuming."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -105,9 +106,12 @@ def refuse_run(folder: Path) -> None:
     if not ((folder / CONFIG).is_file() and (folder / MODEL).is_file()):
         return
     graph = read_config(folder).dataset
+    more = f"nodepiece.train(facts, {str(folder)!r}, resume=True, minutes=10), with its facts,"
+    if graph in BENCHMARKS or Path(graph).exists():
+        words = ["nodepiece", "train", graph, "--resume", "--minutes", "10", "-o", str(folder)]
+        more = shlex.join(words)
     raise InputError(
-        f"{folder} is the folder of a run, not a graph; nodepiece train {graph} --resume --minutes "
-        f"10 -o {folder} trains it for ten more minutes"
+        f"{folder} is the folder of a run, not a graph; {more} trains it for ten more minutes"
     )
 
 

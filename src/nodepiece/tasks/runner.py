@@ -133,7 +133,9 @@ def train_and_evaluate(
         save_model(model, folder, unfinished=progress)
     if stopping.interrupted:
         return None
-    options.log(f"training ended after epoch {progress.epoch}: {stopping.reason}")
+    is_by_steps = clock is not None or bool(progress.stages)
+    end = "" if is_by_steps else f" after epoch {progress.epoch}"
+    options.log(f"training ended{end}: {stopping.reason}")
     start = perf_counter()
     chosen = task.after_training(model, log=options.log)
     choose_seconds = {"choose": perf_counter() - start} if chosen else {}

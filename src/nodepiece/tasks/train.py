@@ -1,5 +1,6 @@
 """Training of an experiment given by name, file or record."""
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Sequence
@@ -20,8 +21,9 @@ from nodepiece.tasks.machine import free_memory, machine_of
 from nodepiece.tasks.open_automatic import chosen_before, is_automatic, open_automatic
 from nodepiece.tasks.plan import input_from_sizes, is_link_task, sizes_of
 from nodepiece.tasks.registry import task_record
-from nodepiece.tasks.run_folder import CONFIG
-from nodepiece.tasks.run_place import check_place
+from nodepiece.tasks.run_folder import CONFIG, METRICS
+from nodepiece.tasks.run_place import check_place, holds_work, is_pending
+from nodepiece.tasks.run_start import start_or_resume
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
 from nodepiece.tokenizer.storage import HEADER, read_header, settings_in
@@ -29,6 +31,7 @@ from nodepiece.training.distribution import Processes, process_group
 from nodepiece.training.loop import Callback
 
 MIN_MINUTES = 0.05  # for a graph that needs less
+MORE = "give minutes=N (--minutes N)"
 
 
 def train_experiment(
@@ -52,7 +55,7 @@ def train_experiment(
 
     A graph in place of an experiment, by its path or the name of a benchmark, or no experiment and
     facts in `data`, gets settings that suit it (`tasks/automatic.py`), and ten minutes unless
-    others are given.
+    others are given. A finished run on it that is resumed without minutes or epochs stays as it is.
 
     Under torchrun all processes call this together; rank 0 writes files and logs.
     `overrides` change an experiment given by name or file, and not a record. `data` is the folder
@@ -63,8 +66,10 @@ def train_experiment(
     """
     started = perf_counter() if started is None else started
     is_chosen = is_automatic(experiment, data)  # here
+    is_done = False
     if is_chosen and minutes is None and "training.epochs" not in overridden(overrides):
-        minutes = DEFAULT_MINUTES
+        is_done = resume and not overwrite and is_finished(folder)
+        minutes = None if is_done else DEFAULT_MINUTES
     if is_chosen and vocabulary is not None:
         raise InputError(
             f"settings for {experiment or 'these facts'} are chosen with its anchors; give "
@@ -116,6 +121,10 @@ def train_experiment(
         if budget is not None and not task.num_evaluated("valid"):
             task = replace(cast(Any, task), experiment=without_validation(task.experiment))
         log(task.describe())
+        if is_done:
+            start_or_resume(task, folder, resume=True, overwrite=False)  # refuses another run
+            log(f"{folder} is finished and stays as it is; {MORE} to train it further")
+            return read_metrics(folder)
         command = command_line(
             source,
             folder,
@@ -139,6 +148,15 @@ def train_experiment(
             vocabulary=vocabulary,
         )
         return run_experiment(task, options)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the run in a folder was trained and evaluated, and no other one will replace it."""
+    return (folder / METRICS).is_file() and holds_work(folder) and not is_pending(folder)
+
+
+def read_metrics(folder: Path) -> dict[str, Any]:
+    return cast(dict[str, Any], json.loads((folder / METRICS).read_text(encoding="utf-8")))
 
 
 def _log_nothing(sentence: str) -> None:
