@@ -84,6 +84,8 @@ Ranks are among 50 nodes drawn at random that are not known answers, ten times: 
 draws, "all nodes" the MRR / Hits@10 of a full ranking. Personalized PageRank is ranked in the same
 ways. (NELL-995 v1 has 225 nodes, many of them known answers: there nodes are drawn more than once,
 so MRR is not higher than among all.)
+The `-paper` recipes are ranked as the published code does, among 49 nodes from which known answers
+are left out ([method](method.md#inductive-link-prediction)); this matters on NELL-995 v1 alone.
 **The `-best` recipes add walks and propagation along the edges to CompGCN; neither is part of
 NodePiece**. `--set walks.steps=0 --set propagation.layers=0` trains without them, which has not
 been measured here. The epoch is chosen by Hits@10 on the `valid` queries of the graph that is
