@@ -134,6 +134,8 @@ def test_scores_in_links_are_those_of_the_files(name: str) -> None:
         ("wn18rr", "WN18RR", ["README.md", "docs/speed.md"]),
         ("codex-m", "CoDEx-M", ["docs/speed.md"]),
         ("wd50k", "WD50K, its triples", ["docs/speed.md"]),
+        ("planted-75k", "generated, 75,000 nodes", ["docs/speed.md"]),
+        ("planted-150k", "generated, 149,000 nodes", ["docs/speed.md"]),
     ],
 )
 def test_the_scores_after_equal_minutes_are_those_of_the_file(
