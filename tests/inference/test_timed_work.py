@@ -11,7 +11,7 @@ from nodepiece.inference.timed_work import (
 
 
 class Clock:
-    """A clock that only moves when it is told to."""
+    """A clock that stands still unless a test moves it."""
 
     now = 0.0
 
