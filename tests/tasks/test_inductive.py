@@ -15,12 +15,13 @@ from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
+from nodepiece.evaluation.sampled_negatives import LEFT_OUT
 from nodepiece.evaluation.settings import EvaluationSettings
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.graph.names import Names
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.run import load
-from nodepiece.settings import Experiment
+from nodepiece.settings import Experiment, load_experiment
 from nodepiece.tasks.inductive_link_prediction import InductiveLinkPrediction
 from nodepiece.tasks.runner import RunOptions, run_experiment
 
@@ -292,3 +293,17 @@ def test_every_kind_trains_on_a_gpu_about_as_on_the_cpu(kind: str, tmp_path: Pat
         lines = (tmp_path / device / "history.jsonl").read_text().splitlines()
         losses.append([json.loads(line)["loss"] for line in lines])
     assert losses[0] == pytest.approx(losses[1], rel=0.2)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("split", "heads", "tails"), [("nell-995-v1", 0.38, 0.14), ("fb15k-237-v3", 0.0, 0.0)]
+)
+def test_the_share_of_negatives_that_the_published_ranks_leave_out(
+    split: str, heads: float, tails: float, benchmark_data: Path
+) -> None:
+    published = load_experiment(f"inductive-{split}-paper")
+    task = InductiveLinkPrediction.open(published, benchmark_data)
+    of_tails, of_heads = np.split(task.evaluator.negatives("test"), 2)
+    assert (of_heads == LEFT_OUT).mean() == pytest.approx(heads, abs=0.01)
+    assert (of_tails == LEFT_OUT).mean() == pytest.approx(tails, abs=0.01)
