@@ -18,16 +18,12 @@ import torch
 from torch import Tensor, nn
 
 from nodepiece.encoders.composition import COMPOSITIONS
+from nodepiece.encoders.edge_attention import edge_attention
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.edge_products import Product, products_along
 from nodepiece.encoders.message_statistics import NUM_STATISTICS, all_statistics
 from nodepiece.encoders.parameters import Dropout, xavier
-from nodepiece.encoders.segments import (
-    segment_softmax,
-    segment_sum,
-    take_rows,
-    weighted_segment_sum,
-)
+from nodepiece.encoders.segments import segment_sum, take_rows, weighted_segment_sum
 
 
 class Messages(nn.Module):
@@ -104,20 +100,26 @@ class Messages(nn.Module):
         if self.attention is None:
             return mean_shares(edges, edge_mask, like=nodes)
         for_node, for_message = self.attention.chunk(2, dim=1)  # (heads, head_dim) each
-        of_nodes = by_head(nodes, for_node)
-        of_targets = take_rows(torch.cat([of_nodes, of_nodes]), edges.directed_target)
-        of_messages = take_rows(by_head(messages, for_message), edges.pairs.of_edges)
-        scores = nn.functional.leaky_relu(of_targets + of_messages, self.slope)
-        return self.attention_dropout(segment_softmax(scores, edges.directed_target, edge_mask))
+        return edge_attention(
+            by_head(nodes, for_node),
+            by_head(messages, for_message),
+            edges.pairs.of_edges,
+            edges.directed_target,
+            edge_mask,
+            slope=self.slope,
+            dropout=self.attention_dropout,
+        )
 
     def by_direction(self, rows: Tensor, num_direct: int) -> Tensor:
         """Every row times the matrix of its direction."""
-        direct, inverse = rows[:num_direct], rows[num_direct:]
+        direct, inverse = rows.split([num_direct, len(rows) - num_direct])
         return torch.cat([direct @ self.weight_in, inverse @ self.weight_out])
 
 
 def by_head(rows: Tensor, vectors: Tensor) -> Tensor:
     """Products of each head of (num_rows, dim) with its vector of (heads, head_dim)."""
+    if rows.is_cuda:  # in fewer kernels, though on a CPU it is slower
+        return torch.einsum("nhd,hd->nh", rows.reshape(-1, *vectors.shape), vectors)
     return rows @ torch.block_diag(*vectors).T  # type: ignore[no-untyped-call]
 
 

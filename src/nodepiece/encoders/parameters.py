@@ -40,12 +40,20 @@ class Dropout(nn.Module):
         self.generator: torch.Generator | None = None  # given by `use_generator`
 
     def forward(self, values: Tensor) -> Tensor:
+        factors = self.factors(values)
+        return values if factors is None else values * factors
+
+    def factors(self, values: Tensor) -> Tensor | None:
+        """What the values are multiplied by: 0, or 1 / (1 - share); None: they stay as they are.
+
+        Only the shape, dtype and device of the values matter.
+        """
         if not self.training or self.share == 0:
-            return values
+            return None
         if values.is_cuda:
             keep = torch.empty_like(values).bernoulli_(1 - self.share, generator=self.generator)
-            return values * keep.div_(1 - self.share)
-        return values * self._draw_on_cpu(values)
+            return keep.div_(1 - self.share)
+        return self._draw_on_cpu(values)
 
     def _draw_on_cpu(self, values: Tensor) -> Tensor:
         """The factor of every value: 0, or 1 / (1 - share); from 16 random bits each.

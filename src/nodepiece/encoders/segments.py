@@ -38,6 +38,11 @@ class EdgeGroups:
         offsets = torch.searchsorted(rows, ids, out_int32=True)
         return Bags(edges.int(), offsets, len(rows))
 
+    @cached_property
+    def largest(self) -> int:
+        """The largest number of edges of a row. On first use the host waits for the device."""
+        return int(self.edges.offsets.diff().max()) if self.num_rows else 0
+
 
 def group_edges(rows: Tensor, num_rows: int) -> EdgeGroups:
     """Group edges by their rows, (num_edges,)."""

@@ -19,6 +19,7 @@ from nodepiece.training.links import fact_batches, hidden_edges, query_batches
 from nodepiece.training.losses import LOSSES_OF_ALL_ANSWERS, ONE_VS_ALL_LOSSES
 from nodepiece.training.objectives import (
     corrupted_ends,
+    facts_and_negatives,
     loss_with_paths,
     sampled_loss,
     sampled_negatives_loss,
@@ -88,7 +89,7 @@ def loss_of_targets(
     if isinstance(batch, FactBatch) and sampled.separate_masks and not training.is_one_vs_all:
         ends = corrupted_ends(batch, view.num_nodes, sampled.num_negatives, generator=generator)
         scores = scores_in_passes(model, view, edge_mask, batch.relations, ends)
-        return sampled_loss(scores[:, 0], scores[:, 1:], batch, training.loss, sampled)
+        return sampled_loss(*facts_and_negatives(scores), batch, training.loss, sampled)
     graph = model.encode(view, edge_mask)
     if isinstance(batch, QueryBatch) or training.is_one_vs_all:
         return one_vs_all_loss_of(model, graph, batch, training.loss, one_vs_all)

@@ -180,8 +180,7 @@ def sampled_negatives_loss(
         )
     elif settings.separate_masks:
         ends = corrupted_ends(batch, model.num_nodes, settings.num_negatives, generator=generator)
-        scores = score_ends(model, batch.relations, *ends)
-        scored = scores[:, 0], scores[:, 1:]
+        scored = facts_and_negatives(score_ends(model, batch.relations, *ends))
     else:
         scored = scores_with_own_negatives(
             model, batch, settings.num_negatives, generator=generator
@@ -216,16 +215,21 @@ def scores_with_own_negatives(
     drawn = current_processes().own_rows(batch_size, draw)
     nodes = torch.cat([batch.heads, batch.tails, drawn.flatten()])
     vectors = model.vectors_of(nodes)  # encoded together: (batch_size * (2 + num_negatives), dim)
-    head, tail = vectors[:batch_size, None], vectors[batch_size : 2 * batch_size, None]
-    negative = vectors[2 * batch_size :].view(batch_size, num_negatives, -1)
+    head, tail, negative = vectors.split([batch_size, batch_size, drawn.numel()])
+    head, tail, negative = head[:, None], tail[:, None], negative.view(*drawn.shape, -1)
     relation = model.relation_vectors().index_select(0, batch.relations)[:, None]
     # One call for the fact and all its negatives: on a GPU the number of kernels decides the time.
     num_tails = (num_negatives + 1) // 2
     heads = torch.cat([head.expand(-1, 1 + num_tails, -1), negative[:, num_tails:]], dim=1)
     unchanged = tail.expand(-1, num_negatives - num_tails, -1)
     tails = torch.cat([tail, negative[:, :num_tails], unchanged], dim=1)
-    scores = model.decoder.score(heads, relation, tails)  # (batch_size, 1 + num_negatives)
-    return scores[:, 0], scores[:, 1:]
+    return facts_and_negatives(model.decoder.score(heads, relation, tails))
+
+
+def facts_and_negatives(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The first column and the others; the gradient of a split is one copy, of slices several."""
+    positive, negative = scores.split([1, scores.shape[1] - 1], dim=1)
+    return positive.squeeze(dim=1), negative
 
 
 def corrupted_ends(
