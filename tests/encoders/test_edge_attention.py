@@ -17,6 +17,20 @@ from nodepiece.encoders.segments import EdgeGroups, group_edges
 HEADS, SLOPE = 2, 0.1
 
 
+def attend(
+    of_nodes: Tensor,
+    of_messages: Tensor,
+    source: EdgeGroups,
+    target: EdgeGroups,
+    edge_mask: Tensor | None,
+) -> Tensor:
+    """`edge_attention` without dropout."""
+    dropout = Dropout(0.0)
+    return edge_attention(
+        of_nodes, of_messages, source, target, edge_mask, slope=SLOPE, dropout=dropout
+    )
+
+
 @few
 @given(random_ends(), st.booleans())
 def test_the_shares_of_a_target_are_a_softmax_of_its_scores(
@@ -33,18 +47,14 @@ def test_the_shares_of_a_target_are_a_softmax_of_its_scores(
             own = own & (edge_mask[:, 0] > 0)
         scores = leaky_relu(of_nodes[node] + of_messages[source.rows[own]], SLOPE)
         expected = expected.masked_scatter(own[:, None], scores.softmax(dim=0))
-    found = edge_attention(
-        of_nodes, of_messages, source, target, edge_mask, slope=SLOPE, dropout=Dropout(0.0)
-    )
+    found = attend(of_nodes, of_messages, source, target, edge_mask)
     assert_same(found, expected, [of_nodes, of_messages])
 
 
 def test_targets_of_both_directions_share_the_parts_of_their_nodes() -> None:
     of_nodes, of_messages = random(2, 1), random(3, 1, seed=1)
     source, target = group_edges(torch.arange(3), 3), group_edges(torch.tensor([1, 2, 2]), 4)
-    found = edge_attention(
-        of_nodes, of_messages, source, target, None, slope=SLOPE, dropout=Dropout(0.0)
-    )
+    found = attend(of_nodes, of_messages, source, target, None)
     second = leaky_relu(of_nodes[0] + of_messages[1:], SLOPE).softmax(dim=0)
     assert_same(found, torch.cat([torch.ones(1, 1), second]), [of_nodes, of_messages])
 
@@ -69,31 +79,31 @@ def check_kernels() -> None:
         source = group_edges(torch.randint(7, (num_edges,), generator=generator), 7)
         rows = torch.randint(9, (num_edges,), generator=generator).sort().values
         target = group_edges(rows, 10)  # of 5 nodes, in two directions; the last has no edges
-        parts = [draw(5, heads).requires_grad_(), draw(7, heads).requires_grad_()]
+        of_nodes, of_messages = draw(5, heads).requires_grad_(), draw(7, heads).requires_grad_()
         edge_mask = (draw(num_edges, 1) > 0).float() if hides else None
         factors = 2.0 * (draw(num_edges, heads) > 0) if drops else None
-        plain = edge_attention(
-            *parts, source, target, edge_mask, slope=SLOPE, dropout=Dropout(0.0)
-        )
+        plain = attend(of_nodes, of_messages, source, target, edge_mask)
         expected = plain if factors is None else plain * factors
         gradient = draw(num_edges, heads)
-        of_nodes, of_messages = torch.autograd.grad(expected, parts, gradient)
-
-        def move(tensor: Tensor | None) -> Tensor | None:
-            return None if tensor is None else tensor.detach().to(device)
-
-        graph = (*map(move, parts), move(source.rows), move(target.edges.offsets))
+        of_inputs = torch.autograd.grad(expected, [of_nodes, of_messages], gradient)
+        graph = (
+            of_nodes.detach().to(device),
+            of_messages.detach().to(device),
+            source.rows.to(device),
+            target.edges.offsets.to(device),
+        )
+        factors = None if factors is None else factors.to(device)
         softmax, shares = edge_attention_cuda.attend(
-            *graph, move(edge_mask), move(factors), SLOPE
+            *graph, None if edge_mask is None else edge_mask.to(device), factors, SLOPE
         )
         torch.testing.assert_close(softmax.cpu(), plain)
         torch.testing.assert_close(shares.cpu(), expected)
         of_targets, of_edges = edge_attention_cuda.attend_backwards(
-            move(gradient), *graph, softmax, move(factors), SLOPE
+            gradient.to(device), *graph, softmax, factors, SLOPE
         )
-        torch.testing.assert_close(of_targets.cpu().view(2, 5, heads).sum(dim=0), of_nodes)
         summed = torch.zeros(7, heads).index_add(0, source.rows, of_edges.cpu())
-        torch.testing.assert_close(summed, of_messages)
+        found = (of_targets.cpu().view(2, 5, heads).sum(dim=0), summed)
+        torch.testing.assert_close(found, of_inputs)
 
 
 @pytest.mark.gpu
@@ -103,16 +113,15 @@ def test_the_kernels_on_a_gpu_compute_the_same_attention() -> None:
 
 @pytest.mark.gpu
 def test_a_gpu_gives_the_shares_and_gradients_of_a_cpu() -> None:
-    source = group_edges(torch.arange(400) % 50, 50)
-    target = group_edges((torch.arange(400) ** 2 % 60).sort().values, 60)
-    parts = [random(30, HEADS).float(), random(50, HEADS, seed=1).float()]
+    source, target = torch.arange(400) % 50, (torch.arange(400) ** 2 % 60).sort().values
     found = []
     for device in ("cpu", "cuda"):
-        own = [part.detach().to(device).requires_grad_() for part in parts]
-        ends = (group_edges(group.rows.to(device), group.num_rows) for group in (source, target))
-        shares = edge_attention(*own, *ends, None, slope=SLOPE, dropout=Dropout(0.0))
+        of_nodes = random(30, HEADS).detach().float().to(device).requires_grad_()
+        of_messages = random(50, HEADS, seed=1).detach().float().to(device).requires_grad_()
+        ends = group_edges(source.to(device), 50), group_edges(target.to(device), 60)
+        shares = attend(of_nodes, of_messages, *ends, None)
         weight = torch.arange(shares.numel(), device=device).cos().view_as(shares)
-        gradients = torch.autograd.grad((shares * weight).sum(), own)
+        gradients = torch.autograd.grad((shares * weight).sum(), [of_nodes, of_messages])
         found.append([shares.detach().cpu(), *(gradient.cpu() for gradient in gradients)])
     torch.testing.assert_close(*found)
 

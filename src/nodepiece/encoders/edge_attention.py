@@ -1,7 +1,7 @@
 """Attention of a node to its edges: a softmax of leaky_relu(node part + message part), by head.
 
-On a GPU one kernel computes it, and one its gradient, instead of some sixty small kernels: on
-graphs of some thousand nodes the number of kernels decides the time of a step.
+On a GPU one kernel computes it, and one most of its gradient: on graphs of a few thousand nodes the
+number of kernels decides the time of a step.
 """
 
 from typing import Any

@@ -112,7 +112,7 @@ class Messages(nn.Module):
 
     def by_direction(self, rows: Tensor, num_direct: int) -> Tensor:
         """Every row times the matrix of its direction."""
-        direct, inverse = rows.split([num_direct, len(rows) - num_direct])
+        direct, inverse = torch.split(rows, [num_direct, len(rows) - num_direct])
         return torch.cat([direct @ self.weight_in, inverse @ self.weight_out])
 
 

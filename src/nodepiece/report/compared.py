@@ -143,10 +143,15 @@ def beside_paper_configurations(measurements: list[Measurement]) -> str:
     rows = [each for each in measurements if each.found["experiment"] in INDUCTIVE]
     varied = [each for each in rows if changed_settings(each.found)]
     exact = [each for each in rows if each not in varied]
-    sentences = [
-        f"Of the {len(INDUCTIVE)} configurations of the paper (`inductive-...-paper`), measured as "
-        f"they are: {listed(map(beside_its_row, exact))}."
-    ]
+    apart = [difference(each.found["hits@10"], paper_hits(each)) for each in exact]
+    sentences = []
+    if apart:
+        sentences.append(
+            f"{len(exact)} of the {len(INDUCTIVE)} configurations of the paper "
+            f"(`inductive-...-paper`) were run as they are; their Hits@10 less the paper's is from "
+            f"{signed(min(apart))} to {signed(max(apart))}, {signed(sum(apart) / len(apart))} on "
+            "average."
+        )
     if varied:
         sentences.append(
             f"With other settings, which the notes name: {listed(map(beside_its_row, varied))}."
@@ -155,9 +160,19 @@ def beside_paper_configurations(measurements: list[Measurement]) -> str:
 
 
 def beside_its_row(measurement: Measurement) -> str:
-    row = PAPER_ROWS[measurement.found["experiment"]]
-    hits = format_score(measurement.found["hits@10"])
-    return f"`{measurement.name}` {hits} ({format_score(row.scores[0])} in the paper)"
+    hits, theirs = (
+        format_score(x) for x in (measurement.found["hits@10"], paper_hits(measurement))
+    )
+    return f"`{measurement.name}` {hits} ({theirs} in the paper)"
+
+
+def paper_hits(measurement: Measurement) -> float:
+    return PAPER_ROWS[measurement.found["experiment"]].scores[0]
+
+
+def signed(score: float) -> str:
+    """`-.018`."""
+    return f"{score:+.3f}".replace("0.", ".", 1)
 
 
 def full_rankings(measurement: Measurement) -> tuple[dict[str, float], dict[str, float]]:
@@ -192,7 +207,7 @@ def compare_classes(measurements: list[Measurement]) -> str:
         beside = ""
         if ours and other:
             ahead = (difference(ours[key], other[key]) for key in CLASS_SCORES)
-            apart_from = " / ".join(f"{each:+.3f}".replace("0.", ".", 1) for each in ahead)
+            apart_from = " / ".join(map(signed, ahead))
             beside = f" `wd50k-{percent}-paper` less our CompGCN: {apart_from}."
         lines.append(f"- **{percent} %**: the paper's {listed(verdicts)}.{beside}")
     return "\n".join(lines)

@@ -215,7 +215,7 @@ def scores_with_own_negatives(
     drawn = current_processes().own_rows(batch_size, draw)
     nodes = torch.cat([batch.heads, batch.tails, drawn.flatten()])
     vectors = model.vectors_of(nodes)  # encoded together: (batch_size * (2 + num_negatives), dim)
-    head, tail, negative = vectors.split([batch_size, batch_size, drawn.numel()])
+    head, tail, negative = torch.split(vectors, [batch_size, batch_size, drawn.numel()])
     head, tail, negative = head[:, None], tail[:, None], negative.view(*drawn.shape, -1)
     relation = model.relation_vectors().index_select(0, batch.relations)[:, None]
     # One call for the fact and all its negatives: on a GPU the number of kernels decides the time.
@@ -228,7 +228,7 @@ def scores_with_own_negatives(
 
 def facts_and_negatives(scores: Tensor) -> tuple[Tensor, Tensor]:
     """The first column and the others; the gradient of a split is one copy, of slices several."""
-    positive, negative = scores.split([1, scores.shape[1] - 1], dim=1)
+    positive, negative = torch.split(scores, [1, scores.shape[1] - 1], dim=1)
     return positive.squeeze(dim=1), negative
 
 
