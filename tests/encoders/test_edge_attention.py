@@ -59,6 +59,20 @@ def test_targets_of_both_directions_share_the_parts_of_their_nodes() -> None:
     assert_same(found, torch.cat([torch.ones(1, 1), second]), [of_nodes, of_messages])
 
 
+def test_a_graph_without_nodes_has_no_shares() -> None:
+    ends = group_edges(torch.zeros(0, dtype=torch.int64), 0)
+    of_nodes = torch.zeros(0, HEADS, requires_grad=True)
+    shares = attend(of_nodes, torch.zeros(0, HEADS), ends, ends, None)
+    assert shares.shape == (0, HEADS)
+    shares.sum().backward()
+    assert ends.largest == 0
+
+
+def test_the_largest_number_of_edges_of_a_target() -> None:
+    assert group_edges(torch.tensor([1, 0, 1, 1]), 3).largest == 3
+    assert group_edges(torch.zeros(0, dtype=torch.int64), 3).largest == 0
+
+
 def check_kernels() -> None:
     """The kernels in Triton beside the same attention step by step, and its gradients."""
     from nodepiece.encoders import edge_attention_cuda
@@ -112,14 +126,19 @@ def test_the_kernels_on_a_gpu_compute_the_same_attention() -> None:
 
 
 @pytest.mark.gpu
-def test_a_gpu_gives_the_shares_and_gradients_of_a_cpu() -> None:
+@pytest.mark.parametrize("long", [0, 4096])  # 0: every target has too many edges for the kernel
+def test_a_gpu_gives_the_shares_and_gradients_of_a_cpu(
+    long: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodepiece.encoders.edge_attention.LONG", long)
     source, target = torch.arange(400) % 50, (torch.arange(400) ** 2 % 60).sort().values
     found = []
     for device in ("cpu", "cuda"):
         of_nodes = random(30, HEADS).detach().float().to(device).requires_grad_()
         of_messages = random(50, HEADS, seed=1).detach().float().to(device).requires_grad_()
         ends = group_edges(source.to(device), 50), group_edges(target.to(device), 60)
-        shares = attend(of_nodes, of_messages, *ends, None)
+        edge_mask = (torch.arange(400, device=device)[:, None] % 7 > 0).float()
+        shares = attend(of_nodes, of_messages, *ends, edge_mask)
         weight = torch.arange(shares.numel(), device=device).cos().view_as(shares)
         gradients = torch.autograd.grad((shares * weight).sum(), [of_nodes, of_messages])
         found.append([shares.detach().cpu(), *(gradient.cpu() for gradient in gradients)])

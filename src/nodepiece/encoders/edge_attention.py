@@ -1,13 +1,14 @@
 """Attention of a node to its edges: a softmax of leaky_relu(node part + message part), by head.
 
-On a GPU one kernel computes it, and one most of its gradient: on graphs of a few thousand nodes the
-number of kernels decides the time of a step.
+On a GPU one kernel computes it, and four its gradient: on graphs of a few thousand nodes the number
+of kernels decides the time of a step.
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import leaky_relu
 
 from nodepiece.encoders.bag_sum import has_kernel, sum_members
@@ -29,13 +30,18 @@ def edge_attention(
 ) -> Tensor:
     """The share of every edge in the sum of its target: (num_edges, heads)."""
     if has_kernel(of_nodes, of_messages) and target.largest <= LONG:
-        factors = dropout.factors(of_messages.new_empty(len(source.rows), of_messages.shape[1]))
+        shape = len(source.rows), of_messages.shape[1]
+        factors = dropout.factors(of_messages.new_empty(shape, dtype=torch.float32))
         ends = (source, target)
         return _EdgeAttention.apply(of_nodes, of_messages, ends, edge_mask, factors, slope)  # type: ignore[no-untyped-call]
-    copies = target.num_rows // max(1, len(of_nodes))
-    of_targets = take_rows(torch.cat([of_nodes] * copies), target)
+    of_targets = take_rows(of_nodes.repeat(num_directions(of_nodes, target), 1), target)
     scores = leaky_relu(of_targets + take_rows(of_messages, source), slope)
     return dropout(segment_softmax(scores, target, edge_mask))
+
+
+def num_directions(of_nodes: Tensor, target: EdgeGroups) -> int:
+    """How many targets a node has."""
+    return target.num_rows // max(1, len(of_nodes))
 
 
 class _EdgeAttention(torch.autograd.Function):
@@ -69,6 +75,7 @@ class _EdgeAttention(torch.autograd.Function):
         return shares
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         from nodepiece.encoders import edge_attention_cuda  # imports Triton
 
@@ -84,6 +91,7 @@ class _EdgeAttention(torch.autograd.Function):
             factors,
             ctx.slope,
         )
-        to_nodes = of_targets.view(-1, *of_nodes.shape).sum(dim=0).to(of_nodes.dtype)
+        by_direction = of_targets.view(num_directions(of_nodes, target), *of_nodes.shape)
+        to_nodes = by_direction.sum(dim=0).to(of_nodes.dtype)
         to_messages = sum_members(of_edges, source.edges).to(of_messages.dtype)
         return to_nodes, to_messages, None, None, None, None

@@ -97,7 +97,7 @@ def attend(
 ) -> tuple[Tensor, Tensor]:
     """The softmax of every edge, and it times `factors`: (num_edges, heads) in float32, twice."""
     heads = of_nodes.shape[1]
-    softmax = torch.empty(len(pairs), heads, device=of_nodes.device)
+    softmax = of_nodes.new_empty(len(pairs), heads, dtype=torch.float32)
     shares = softmax if factors is None else torch.empty_like(softmax)
     if softmax.numel():
         _attend[(len(offsets) - 1,)](
@@ -183,7 +183,7 @@ def attend_backwards(
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the parts of targets and of messages: (num_targets, heads) and of every edge."""
     heads, num_targets = of_nodes.shape[1], len(offsets) - 1
-    of_targets = torch.empty(num_targets, heads, device=of_nodes.device)
+    of_targets = of_nodes.new_empty(num_targets, heads, dtype=torch.float32)
     of_edges = torch.empty_like(softmax)
     if of_targets.numel():
         _attend_backwards[(num_targets,)](

@@ -7,7 +7,8 @@ weights do not depend on the messages, W is applied after the sum.
 Forwards and backwards on one core, a layer is 2.1 times as fast as PyTorch Geometric's on
 WD50K-NC, 2.8 times without attention; 1.4 to 1.6 times on the small graph of inductive FB15k-237
 v1; and 1.2 to 1.4 times with PNA, which needs the message of every edge. On one H200 it is 1.5 to
-1.9 times on WD50K-NC and 1.1 to 1.4 times on the small graph (`python -m benchmarks.compgcn`).
+1.9 times on WD50K-NC and 1.1 to 1.4 times on the small graph, before attention was one kernel
+(`python -m benchmarks.compgcn`).
 Except with PNA it makes no array of edges times dimensions. It is used even where it is less than
 twice as fast, so that there is one version for all graphs, with sums in a fixed order.
 """

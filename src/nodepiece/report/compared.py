@@ -103,26 +103,35 @@ def compare_inductive(measurements: list[Measurement]) -> str:
         for each in rows
         if (short := difference(each.found["hits@10"], papers[each.name].scores[0])) < 0
     ]
-    behind = [
-        f"{split(each)} ({format_score(-short)})"
-        for each in rows
-        if (short := ahead_of_pagerank(each.found, each.found["personalized_pagerank"])) < 0
-    ]
-    in_full = [
-        f"{split(each)} ({format_score(-short)})"
-        for each in rows
-        if (short := ahead_of_pagerank(*full_rankings(each))) < 0
-    ]
     hours = sum(int(row.time.removesuffix(" h")) for row in papers.values())
-    brackets = "; in brackets by how much" if behind or in_full else ""
+    paper_rows = [each for each in measurements if is_paper_configuration(each)]
+    sentences = [
+        f"{beside_pagerank(rows, 'our `-best` recipes')}",
+        f"The `-best` recipes {'do not reach' if below else 'reach'} the paper's Hits@10"
+        f"{' on ' + listed(below) if below else ' on every split'}.",
+        f"The trainings of the {len(rows)} `-best` recipes add up to {seconds_by_device(rows)}; "
+        f"the paper's, to {hours} h.",
+    ]
+    if paper_rows:
+        sentences.append(beside_pagerank(paper_rows, "the `-paper` recipes"))
+    sentences.append(beside_paper_configurations(measurements))
+    return "\n".join(f"- {sentence}" for sentence in sentences if sentence)
+
+
+def beside_pagerank(measurements: list[Measurement], recipes: str) -> str:
+    """The splits on which a baseline that learns nothing has the better Hits@10."""
+    drawn, in_full = (
+        [
+            f"{split(each)} ({format_score(-short)})"
+            for each in measurements
+            if (short := ahead_of_pagerank(*rankings(each))) < 0
+        ]
+        for rankings in (drawn_rankings, full_rankings)
+    )
+    brackets = "; in brackets by how much" if drawn or in_full else ""
     return (
-        f"- Personalized PageRank alone, which learns nothing, has the better Hits@10 on "
-        f"{listed(behind)}, and among all nodes on {listed(in_full)}{brackets}.\n"
-        f"- The `-best` recipes {'do not reach' if below else 'reach'} the paper's Hits@10"
-        f"{' on ' + listed(below) if below else ' on every split'}.\n"
-        f"- {beside_paper_configurations(measurements)}\n"
-        f"- The {len(rows)} trainings add up to {seconds_by_device(rows)}; the paper's, to "
-        f"{hours} h."
+        f"Personalized PageRank, which learns nothing, has a better Hits@10 than {recipes} on "
+        f"{listed(drawn)}, and among all nodes on {listed(in_full)}{brackets}."
     )
 
 
@@ -140,23 +149,31 @@ def seconds_by_device(measurements: list[Measurement]) -> str:
 
 def beside_paper_configurations(measurements: list[Measurement]) -> str:
     """The paper's own settings, where they have been measured, beside what it has with them."""
-    rows = [each for each in measurements if each.found["experiment"] in INDUCTIVE]
-    varied = [each for each in rows if changed_settings(each.found)]
-    exact = [each for each in rows if each not in varied]
+    exact = [each for each in measurements if is_paper_configuration(each)]
+    varied = [
+        each
+        for each in measurements
+        if each.found["experiment"] in INDUCTIVE and not is_paper_configuration(each)
+    ]
     apart = [difference(each.found["hits@10"], paper_hits(each)) for each in exact]
     sentences = []
     if apart:
         sentences.append(
-            f"{len(exact)} of the {len(INDUCTIVE)} configurations of the paper "
-            f"(`inductive-...-paper`) were run as they are; their Hits@10 less the paper's is from "
-            f"{signed(min(apart))} to {signed(max(apart))}, {signed(sum(apart) / len(apart))} on "
-            "average."
+            f"{len(exact)} of the {len(INDUCTIVE)} recipes of the paper's configurations "
+            f"(`inductive-...-paper`) were run without changes; their Hits@10 less the paper's is "
+            f"from {signed(min(apart))} to {signed(max(apart))}, "
+            f"{signed(sum(apart) / len(apart))} on average."
         )
     if varied:
         sentences.append(
             f"With other settings, which the notes name: {listed(map(beside_its_row, varied))}."
         )
     return " ".join(sentences)
+
+
+def is_paper_configuration(measurement: Measurement) -> bool:
+    """Whether it is a run of one of the paper's inductive configurations, without changes."""
+    return measurement.found["experiment"] in INDUCTIVE and not changed_settings(measurement.found)
 
 
 def beside_its_row(measurement: Measurement) -> str:
@@ -173,6 +190,10 @@ def paper_hits(measurement: Measurement) -> float:
 def signed(score: float) -> str:
     """`-.018`."""
     return f"{score:+.3f}".replace("0.", ".", 1)
+
+
+def drawn_rankings(measurement: Measurement) -> tuple[dict[str, float], dict[str, float]]:
+    return measurement.found, measurement.found["personalized_pagerank"]
 
 
 def full_rankings(measurement: Measurement) -> tuple[dict[str, float], dict[str, float]]:

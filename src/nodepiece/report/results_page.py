@@ -92,6 +92,11 @@ been measured here. The epoch is chosen by Hits@10 on the `valid` queries of the
 evaluated, never by its test queries.
 """
 PAPER_CONFIGURATIONS = "the paper's configurations, run here (`-paper`)"
+PUBLISHED_RANKS = """
+The row of the paper's configurations is ranked as the published code does, which on NELL v1 gives
+higher numbers than the rows around it have; [below](#all-runs-of-the-twelve-splits) personalized
+PageRank is ranked in the same way.
+"""
 ILPC_WORDS = """
 Others rank among all nodes. Our epoch is chosen by the MRR of `valid` queries among 1,000 nodes,
 drawn once.
@@ -256,6 +261,7 @@ def inductive_matrices(measurements: list[Measurement], baselines: dict[str, Any
     return [
         "Hits@10 among 50 candidates (FB is FB15k-237, WN WN18RR, NELL NELL-995):",
         Table(columns, hits),
+        PUBLISHED_RANKS,
         "MRR among all nodes:",
         Table(columns, mrr),
     ]
