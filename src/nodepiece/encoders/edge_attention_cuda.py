@@ -82,7 +82,7 @@ def _attend(  # type: ignore[no-untyped-def]
         cells = (edge < stop)[:, None] & (head < heads)[None, :]
         tl.store(softmax + cell, share, mask=cells)
         if HAS_FACTORS:
-            factor = tl.load(factors + cell, mask=cells, other=0.0).to(tl.float32)
+            factor = tl.load(factors + cell, mask=cells, other=0.0)
             tl.store(shares + cell, share * factor, mask=cells)
 
 
@@ -123,6 +123,15 @@ def attend(
 
 
 @triton.jit
+def _before_dropout(gradient, factors, cell, cells, HAS_FACTORS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The gradient of the softmax of some edges."""
+    slopes = tl.load(gradient + cell, mask=cells, other=0.0)
+    if HAS_FACTORS:
+        slopes *= tl.load(factors + cell, mask=cells, other=0.0)
+    return slopes
+
+
+@triton.jit
 def _attend_backwards(  # type: ignore[no-untyped-def]
     gradient,
     of_nodes,
@@ -151,18 +160,14 @@ def _attend_backwards(  # type: ignore[no-untyped-def]
         edge = first + tl.arange(0, EDGES)
         cell = edge.to(tl.int64)[:, None] * heads + head[None, :]
         cells = (edge < stop)[:, None] & (head < heads)[None, :]
-        slopes = tl.load(gradient + cell, mask=cells, other=0.0)
-        if HAS_FACTORS:
-            slopes *= tl.load(factors + cell, mask=cells, other=0.0).to(tl.float32)
+        slopes = _before_dropout(gradient, factors, cell, cells, HAS_FACTORS)
         mean += tl.sum(tl.load(softmax + cell, mask=cells, other=0.0) * slopes, axis=0)
     of_target = tl.zeros([HEADS], tl.float32)
     for first in range(start, stop, EDGES):
         edge = first + tl.arange(0, EDGES)
         cell = edge.to(tl.int64)[:, None] * heads + head[None, :]
         cells = (edge < stop)[:, None] & (head < heads)[None, :]
-        slopes = tl.load(gradient + cell, mask=cells, other=0.0)
-        if HAS_FACTORS:
-            slopes *= tl.load(factors + cell, mask=cells, other=0.0).to(tl.float32)
+        slopes = _before_dropout(gradient, factors, cell, cells, HAS_FACTORS)
         slopes = tl.load(softmax + cell, mask=cells, other=0.0) * (slopes - mean[None, :])
         total = _sums_of_scores(of_messages, pairs, own, edge, edge < stop, head, heads)
         slopes = tl.where(total > 0, slopes, slopes * slope)
