@@ -37,7 +37,8 @@ from nodepiece.files import write_json
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.report.step_cost import plot_step_cost
 from nodepiece.settings import Experiment
-from nodepiece.tasks.automatic import SAMPLED_PATH_QUERIES, SAMPLED_WALKS
+from nodepiece.tasks.automatic import choose_sampled_walks
+from nodepiece.tasks.graph_shape import shape_of
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.tokenizer.tokens import TokenTable, tokenize
@@ -61,8 +62,11 @@ class Variant:
     whole: bool = False  # Adam on the whole table
     has_walks: bool = False  # those of the automatic choice
 
-    def experiment(self, num_nodes: int) -> Experiment:
-        num_anchors = round(self.anchor_share * num_nodes) if self.anchor_share else 2_000
+    def experiment(self, graph: KnowledgeGraph) -> Experiment:
+        num_anchors = round(self.anchor_share * graph.num_nodes) if self.anchor_share else 2_000
+        walks, path_queries = WalkSettings(), 0
+        if self.has_walks:
+            walks, path_queries = choose_sampled_walks(shape_of(graph))
         has_pieces = self.encoder.has_pieces
         return Experiment(
             name="step-cost",
@@ -71,13 +75,13 @@ class Variant:
             tokenizer=TokenizerSettings(num_anchors=num_anchors if has_pieces else 20),
             encoder=self.encoder,
             decoder=DecoderSettings("complex"),
-            walks=SAMPLED_WALKS if self.has_walks else WalkSettings(),
+            walks=walks,
             training=TrainingSettings(
                 loss="sampled-softmax", batch_size=1_024, hide_targets=self.has_walks
             ),
             sampled=SampledSettings(
                 num_negatives=512,
-                path_queries=SAMPLED_PATH_QUERIES if self.has_walks else 0,
+                path_queries=path_queries,
                 steps_per_epoch=WARM_UP_STEPS + STEPS,
                 lazy_rows=False if self.whole else None,
             ),
@@ -98,7 +102,7 @@ VARIANTS = {
 
 def measure(variant: Variant, graph: KnowledgeGraph, device: torch.device) -> dict[str, Any]:
     """Seconds of a step: the median, after a few that warm up."""
-    experiment = variant.experiment(graph.num_nodes)
+    experiment = variant.experiment(graph)
     none = graph.triples[:0]
     dataset = Dataset("generated", graph, none, none, {"valid": 0, "test": 0})
     task = LinkPrediction(experiment, dataset)

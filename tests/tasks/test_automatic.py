@@ -419,6 +419,24 @@ def test_beside_a_sample_walks_cost_what_they_reach() -> None:
     assert experiment.sampled.path_queries
 
 
+@pytest.mark.parametrize(
+    ("walk_edges", "steps", "queries"),
+    [
+        ((5.0, 80.0, 1_000.0), 3, 32),
+        ((5.0, 1_500.0, 32_768.0), 3, 16),
+        ((50.0, 7_000.0, 230_000.0), 3, 8),
+        ((200.0, 40_000.0, 8e6), 2, 13),
+        ((900.0, 8e5, 9e6), 2, 8),
+    ],
+)
+def test_walks_that_follow_many_edges_are_fewer_and_then_shorter(
+    walk_edges: tuple[float, ...], steps: int, queries: int
+) -> None:
+    shape = GraphShape(500_000, 3_000_000, 50, 4_000_000, 0.1, walk_edges=walk_edges)
+    experiment = choose_for(shape).experiment
+    assert (experiment.walks.steps, experiment.sampled.path_queries) == (steps, queries)
+
+
 def test_a_run_in_place_of_a_graph_is_refused_with_how_to_go_on(tmp_path: Path) -> None:
     graph, run = write_graph(tmp_path / "ring.tsv", ring(20)), tmp_path / "run"
     train_file(graph, run, minutes=None)

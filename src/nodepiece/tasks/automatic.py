@@ -21,7 +21,7 @@ from nodepiece.settings import Experiment, overridden, with_overrides
 from nodepiece.tasks.budget import without_validation
 from nodepiece.tasks.consistent import consistent
 from nodepiece.tasks.fit_memory import fitted, gigabytes, least_memory
-from nodepiece.tasks.graph_shape import GraphShape, sizes_of_shape
+from nodepiece.tasks.graph_shape import WALK_DEGREE, WALK_STEPS, GraphShape, sizes_of_shape
 from nodepiece.tasks.machine import Machine
 from nodepiece.tokenizer.settings import TokenizerSettings
 from nodepiece.training.losses import SAMPLED_SOFTMAX
@@ -48,9 +48,19 @@ FACTS_OF_SPARSE_GRAPH = 300_000  # at most
 # 149,000 nodes with 854,000 facts had MRR .468 after 3 minutes with them, where vectors alone had
 # .090; with walks that end at nodes of more than 300 edges .459, of more than 100 .427.
 SAMPLED_WALKS = WalkSettings(
-    3, counts=False, max_degree=1000, separate_losses=True, coefficient=4, choose_coefficient=True
+    WALK_STEPS,
+    counts=False,
+    max_degree=WALK_DEGREE,
+    separate_losses=True,
+    coefficient=4,
+    choose_coefficient=True,
 )
-SAMPLED_PATH_QUERIES = 32
+# 149,000 nodes with 854,000 facts, where a walk follows 15,000 edges, had .478 with 32 queries a
+# step and .463 with 8 (3.5 minutes on one core). 120,000 nodes with 3 million facts, where it
+# follows 230,000, had .581 with 32 queries and 791 steps, .584 with 8 and 1,766, .583 with 4.
+FEWEST_PATH_QUERIES, MOST_PATH_QUERIES = 8, 32
+MAX_WALK_EDGES = 2**19  # that the walks of a step follow, where there are more than the fewest
+MAX_EDGES_OF_A_WALK = 2**18  # where it has more, walks have 2 steps
 MIN_ANCHORS, MAX_ANCHORS, ANCHOR_SHARE = 20, 5_000, 0.25  # of the nodes
 # Of millions of nodes 5,000 anchors tell too few apart: of 2.5M with 41,000 communities they had
 # validation MRR .044 after 5 minutes, and no more after 30.
@@ -225,7 +235,7 @@ def with_samples(base: Experiment, shape: GraphShape, machine: Machine) -> Exper
     batch_size = int(np.clip(2 ** round(np.log2(max(1, shape.num_facts) / 50)), 256, 4096))
     walks, path_queries, num_anchors = WalkSettings(), 0, base.tokenizer.num_anchors or 20
     if machine.device.type == "cpu":
-        walks, path_queries = SAMPLED_WALKS, SAMPLED_PATH_QUERIES
+        walks, path_queries = choose_sampled_walks(shape)
     if is_small_and_sparse(shape):
         most = min(MAX_ANCHORS_IF_SPARSE, round(ANCHOR_SHARE * shape.num_nodes))
         num_anchors = max(num_anchors, most)
@@ -249,6 +259,20 @@ def with_samples(base: Experiment, shape: GraphShape, machine: Machine) -> Exper
             num_negatives=512, group_size=min(1024, batch_size), path_queries=path_queries
         ),
     )
+
+
+def choose_sampled_walks(shape: GraphShape) -> tuple[WalkSettings, int]:
+    """Walks beside a sample, and on how many facts of a batch they are trained.
+
+    Fewer where they follow many edges, so that a step costs about as much on any graph; shorter
+    walks where even a few of them would take most of its time.
+    """
+    steps = WALK_STEPS
+    while steps > 2 and shape.walk_edges[steps - 1] > MAX_EDGES_OF_A_WALK:
+        steps -= 1
+    number = int(MAX_WALK_EDGES / max(1.0, shape.walk_edges[steps - 1]))
+    queries = min(max(number, FEWEST_PATH_QUERIES), MOST_PATH_QUERIES)
+    return replace(SAMPLED_WALKS, steps=steps), queries
 
 
 def is_small_and_sparse(shape: GraphShape) -> bool:
