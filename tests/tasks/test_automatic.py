@@ -437,6 +437,19 @@ def test_walks_that_follow_many_edges_are_fewer_and_then_shorter(
     assert (experiment.walks.steps, experiment.sampled.path_queries) == (steps, queries)
 
 
+@pytest.mark.parametrize(
+    ("shape", "queries"),
+    [
+        (GraphShape(104, 8_500, 25, 4_000, 0.1), 32),
+        (GraphShape(14_505, 272_115, 237, 149_689, 0.1), 32),
+        (GraphShape(3_000, 360_000, 48, 60_000, 0.1), 4),
+        (GraphShape(1_400, 490_000, 1, 1_400, 0.0), 4),
+    ],
+)
+def test_walks_along_all_edges_are_fewer_in_a_dense_graph(shape: GraphShape, queries: int) -> None:
+    assert choose_for(shape, minutes=60).experiment.one_vs_all.path_queries == queries
+
+
 def test_a_run_in_place_of_a_graph_is_refused_with_how_to_go_on(tmp_path: Path) -> None:
     graph, run = write_graph(tmp_path / "ring.tsv", ring(20)), tmp_path / "run"
     train_file(graph, run, minutes=None)
