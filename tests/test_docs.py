@@ -190,7 +190,7 @@ def test_ilpc_has_its_own_table_and_is_in_none_of_the_twelve_splits() -> None:
 
     assert found is not None
     assert own.count("inductive-ilpc-small-best.json") == 1 and among_all(found.found) in own
-    assert "ilpc" not in twelve and "The 12 trainings add up" in twelve
+    assert "ilpc" not in twelve and "The trainings of the 12 `-best` recipes add up" in twelve
     assert "MRR {} / Hits@10 {} among all".format(*among_all(found.found).split(" / ")) in page
 
 

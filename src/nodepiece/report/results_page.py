@@ -94,8 +94,8 @@ evaluated, never by its test queries.
 PAPER_CONFIGURATIONS = "the paper's configurations, run here (`-paper`)"
 PUBLISHED_RANKS = """
 The row of the paper's configurations is ranked as the published code does, which on NELL v1 gives
-higher numbers than the rows around it have; [below](#all-runs-of-the-twelve-splits) personalized
-PageRank is ranked in the same way.
+higher numbers than the rows around it have; the table of all runs ranks personalized PageRank in
+the same way beside each of them.
 """
 ILPC_WORDS = """
 Others rank among all nodes. Our epoch is chosen by the MRR of `valid` queries among 1,000 nodes,

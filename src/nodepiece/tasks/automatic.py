@@ -58,12 +58,12 @@ SAMPLED_WALKS = WalkSettings(
 # 149,000 nodes with 854,000 facts, where a walk follows 15,000 edges, had .478 with 32 queries a
 # step and .463 with 8 (3.5 minutes on one core). 120,000 nodes with 3 million facts, where it
 # follows 230,000, had .581 with 32 queries and 791 steps, .584 with 8 and 1,766, .583 with 4.
-FEWEST_PATH_QUERIES, MOST_PATH_QUERIES = 8, 32
+MIN_PATH_QUERIES, MAX_PATH_QUERIES = 8, 32
 MAX_WALK_EDGES = 2**19  # that the walks of a step follow, where there are more than the fewest
 MAX_EDGES_OF_A_WALK = 2**18  # where it has more, walks have 2 steps
 # Walks against all nodes: edges that those of a step follow; where they are many, no more than so
 # many for each score of the vectors, but not fewer queries than this.
-MANY_WALK_EDGES, WALK_EDGES_A_SCORE, FEWEST_DENSE_PATH_QUERIES = 2**24, 2, 4
+MANY_WALK_EDGES, WALK_EDGES_A_SCORE, MIN_DENSE_PATH_QUERIES = 2**24, 2, 4
 MIN_ANCHORS, MAX_ANCHORS, ANCHOR_SHARE = 20, 5_000, 0.25  # of the nodes
 # Of millions of nodes 5,000 anchors tell too few apart: of 2.5M with 41,000 communities they had
 # validation MRR .044 after 5 minutes, and no more after 30.
@@ -240,7 +240,7 @@ def choose_path_queries(shape: GraphShape, batch_size: int) -> int:
     if queries * num_edges <= MANY_WALK_EDGES:
         return queries
     number = WALK_EDGES_A_SCORE * batch_size * shape.num_nodes // num_edges
-    return min(max(number, FEWEST_DENSE_PATH_QUERIES), queries)
+    return min(max(number, MIN_DENSE_PATH_QUERIES), queries)
 
 
 def with_samples(base: Experiment, shape: GraphShape, machine: Machine) -> Experiment:
@@ -289,7 +289,7 @@ def choose_sampled_walks(shape: GraphShape) -> tuple[WalkSettings, int]:
     while steps > 2 and shape.walk_edges[steps - 1] > MAX_EDGES_OF_A_WALK:
         steps -= 1
     number = int(MAX_WALK_EDGES / max(1.0, shape.walk_edges[steps - 1]))
-    queries = min(max(number, FEWEST_PATH_QUERIES), MOST_PATH_QUERIES)
+    queries = min(max(number, MIN_PATH_QUERIES), MAX_PATH_QUERIES)
     return replace(SAMPLED_WALKS, steps=steps), queries
 
 
