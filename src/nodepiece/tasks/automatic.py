@@ -57,10 +57,11 @@ SAMPLED_WALKS = WalkSettings(
 )
 # 149,000 nodes with 854,000 facts, where a walk follows 15,000 edges, had .478 with 32 queries a
 # step and .463 with 8 (3.5 minutes on one core). 120,000 nodes with 3 million facts, where it
-# follows 230,000, had .581 with 32 queries and 791 steps, .584 with 8 and 1,766, .583 with 4.
+# follows 230,000, had .581 with 32 queries and 791 steps, .584 with 8 and 1,766, .583 with 4. (The
+# graphs are those of `benchmarks.planted_graphs`, here and below with --relations 48.)
 MIN_PATH_QUERIES, MAX_PATH_QUERIES = 8, 32
 MAX_WALK_EDGES = 2**19  # that the walks of a step follow, where there are more than the fewest
-MAX_EDGES_OF_A_WALK = 2**18  # where it has more, walks have 2 steps
+MAX_EDGES_OF_A_WALK = 2**18  # where it has more, walks have 2 steps, so that steps stay short
 # Walks against all nodes: edges that those of a step follow; where they are many, no more than so
 # many for each score of the vectors, but not fewer queries than this.
 MANY_WALK_EDGES, WALK_EDGES_A_SCORE, MIN_DENSE_PATH_QUERIES = 2**24, 2, 4

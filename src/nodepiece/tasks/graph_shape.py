@@ -28,7 +28,7 @@ class GraphShape:
     num_queries: int  # distinct (head, relation) pairs, inverses included
     two_way: float  # the share of facts whose ends are also linked the other way
     num_hops: int = 5  # from a node until FAR nodes are reached: about as far as its anchors
-    # that walks from the head of a fact follow, in the first step, in two, in WALK_STEPS; the mean
+    # edges that a walk from the head of a fact follows in 1, 2 and WALK_STEPS steps, on average
     walk_edges: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     @property
