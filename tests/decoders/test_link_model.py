@@ -179,6 +179,15 @@ def test_vectors_of_some_nodes_are_theirs_among_all(layers: int, node_norm: bool
     torch.testing.assert_close(model.vectors_of(nodes), model.node_vectors()[nodes])
 
 
+@pytest.mark.parametrize("layers", [0, 2])
+@pytest.mark.parametrize("lookup", [False, True])
+def test_vectors_at_places_are_those_of_the_nodes_there(layers: int, lookup: bool) -> None:
+    model = link_model("distmult", layers=layers, lookup=lookup)
+    nodes, places = torch.tensor([3, 3, 20]), torch.tensor([[0, 2], [2, 1]])
+    expected = model.node_vectors()[nodes[places]]
+    torch.testing.assert_close(model.vectors_at(nodes, places), expected)
+
+
 def test_graph_layers_change_nodes_that_have_edges() -> None:
     with_layers = link_model("distmult", layers=1)
     before = with_layers.nodes.all_nodes()

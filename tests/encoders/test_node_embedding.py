@@ -37,6 +37,33 @@ def test_ids_of_any_shape_give_vectors_as_from_an_embedding(kind: str, ids: list
     assert (model.num_embeddings, model.embedding_dim) == (NUM_NODES, 8)
 
 
+PLACES = torch.tensor([[0, 2, 0], [1, 1, 2]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factorized", [False, True])
+def test_vectors_at_places_are_those_of_their_nodes(kind: str, factorized: bool) -> None:
+    model, nodes = embedding(kind, factorized=factorized).double(), torch.tensor([5, 21, 5])
+    found, expected = model.at_places(nodes, PLACES), model(nodes[PLACES])
+    torch.testing.assert_close(found, expected)
+    weights = list(model.parameters())
+    slope = torch.arange(8.0, dtype=torch.float64)
+    torch.testing.assert_close(
+        torch.autograd.grad((found.pow(2) @ slope).sum(), weights, allow_unused=True),
+        torch.autograd.grad((expected.pow(2) @ slope).sum(), weights, allow_unused=True),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factorized", [False, True])
+def test_every_place_has_dropout_masks_of_its_own(kind: str, factorized: bool) -> None:
+    model = embedding(kind, factorized=factorized, dropout=0.5, hidden_dim=64)
+    vectors = model.at_places(torch.tensor([5]), torch.zeros(4, dtype=torch.int64))
+    assert len({tuple(row.tolist()) for row in vectors}) == 4
+    calm = model.eval().at_places(torch.tensor([5]), torch.zeros(4, dtype=torch.int64))
+    assert torch.equal(calm, calm[:1].expand(4, -1))
+
+
 def test_it_replaces_the_embedding_in_a_model_and_learns() -> None:
     model = nn.Sequential(embedding(), nn.Linear(8, 1))
     nn.init.zeros_(model[1].weight)  # type: ignore[arg-type]

@@ -141,21 +141,9 @@ def test_half_of_the_negatives_are_tails_and_half_are_heads(
     assert_same_value_and_gradients(found, expected, model)
 
 
-def test_with_separate_masks_every_end_of_a_negative_is_encoded_by_itself(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = tiny_model()
-    encoded: list[Tensor] = []
-    vectors_of = model.vectors_of
-
-    def recorded(nodes: Tensor) -> Tensor:
-        encoded.append(nodes)
-        return vectors_of(nodes)
-
-    monkeypatch.setattr(model, "vectors_of", recorded)
+def test_the_ends_of_negatives_are_heads_and_tails_and_drawn_nodes() -> None:
     generator = torch.Generator().manual_seed(3)
-    settings = SampledSettings(num_negatives=4, separate_masks=True)
-    sampled_negatives_loss(model, FACTS, "self-adversarial", settings, generator=generator)
+    nodes, places = corrupted_ends(FACTS, NUM_NODES, 4, generator=generator)
     drawn = sampled(4)
     heads = [
         [h, h, h, *row[2:].tolist()] for h, row in zip(FACTS.heads.tolist(), drawn, strict=True)
@@ -163,19 +151,19 @@ def test_with_separate_masks_every_end_of_a_negative_is_encoded_by_itself(
     tails = [
         [t, *row[:2].tolist(), t, t] for t, row in zip(FACTS.tails.tolist(), drawn, strict=True)
     ]
-    assert torch.cat(encoded).tolist() == torch.tensor([heads, tails]).flatten().tolist()
+    assert nodes[places].tolist() == [heads, tails]
 
 
 def test_processes_take_their_rows_of_the_ends_that_one_process_draws(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = corrupted_ends(FACTS, NUM_NODES, 4, generator=torch.Generator().manual_seed(3))
+    nodes, places = corrupted_ends(FACTS, NUM_NODES, 4, generator=torch.Generator().manual_seed(3))
     for rank in (0, 1):
         own = FactBatch(*(part[rank : rank + 1] for part in FACTS[:4]))
         monkeypatch.setattr(objectives, "current_processes", partial(Processes, rank, 2))
-        found = corrupted_ends(own, NUM_NODES, 4, generator=torch.Generator().manual_seed(3))
-        for of_one, of_rank in zip(one, found, strict=True):
-            assert torch.equal(of_rank, of_one[rank : rank + 1])
+        generator = torch.Generator().manual_seed(3)
+        own_nodes, own_places = corrupted_ends(own, NUM_NODES, 4, generator=generator)
+        assert torch.equal(own_nodes[own_places], nodes[places][:, rank : rank + 1])
 
 
 def test_separate_masks_are_refused_for_shared_negatives() -> None:

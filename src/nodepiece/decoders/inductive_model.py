@@ -39,6 +39,10 @@ class EncodedGraph:
     def vectors_of(self, nodes: Tensor) -> Tensor:
         return embedding(nodes, self.nodes)
 
+    def vectors_at(self, nodes: Tensor, places: Tensor) -> Tensor:
+        """The vectors of nodes[places]; all of them are of one pass, with the same masks."""
+        return self.vectors_of(nodes[places])
+
     def relation_vectors(self) -> Tensor:
         return self.relations
 

@@ -161,6 +161,16 @@ class LinkModel(nn.Module):
         distinct, place = torch.unique(nodes, return_inverse=True)
         return embedding(place, self.nodes(distinct))
 
+    def vectors_at(self, nodes: Tensor, places: Tensor) -> Tensor:
+        """The vectors of nodes[places], each place with dropout masks of its own: (..., dim).
+
+        nodes: (num_nodes,), places: (...). With graph layers or a norm, which need all nodes, the
+        masks are the same for all places.
+        """
+        if self.needs_all_nodes:
+            return embedding(nodes[places], self.node_vectors())
+        return self.nodes.at_places(nodes, places)
+
     def score_candidates(
         self, heads: Tensor, relations: Tensor, candidates: Tensor, vectors: Tensor
     ) -> Tensor:

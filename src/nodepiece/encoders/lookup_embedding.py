@@ -47,6 +47,11 @@ class NodeEmbedding(nn.Module):
         """The vectors of all nodes: (num_nodes, dim)."""
         raise NotImplementedError
 
+    def at_places(self, nodes: Tensor, places: Tensor) -> Tensor:
+        """The vectors of nodes[places], each place with dropout masks of its own: (..., dim)."""
+        vectors: Tensor = self(nodes[places])
+        return vectors
+
     def encode_rows(self, anchors: Tensor, distances: Tensor, relations: Tensor) -> Tensor:
         """The vectors of nodes that the table lacks, (num_rows, dim), from rows like its own."""
         raise InputError(NO_PIECES)

@@ -38,16 +38,25 @@ class MLPEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, vectors: PieceVectors, tokens: Tokens) -> Tensor:
+        return self.finish(self.hidden_layer(vectors, tokens))
+
+    def hidden_layer(self, vectors: PieceVectors, tokens: Tokens) -> Tensor:
+        """The hidden layer before dropout and activation: (batch, hidden_dim)."""
         pieces = vectors.of(tokens)  # (batch, k + m, dim)
-        return self._finish(self.hidden(pieces.flatten(start_dim=1)))
+        hidden: Tensor = self.hidden(pieces.flatten(start_dim=1))
+        return hidden
 
     def factorized(self, vectors: PieceVectors, bags: Bags, transposed: Bags) -> Tensor:
         """Node vectors from `bags`, made by `product_rows` and kept until the tokens change."""
-        return self.from_sums(bag_sum(self.products(vectors), bags, transposed))
+        return self.finish(self.factorized_hidden(vectors, bags, transposed))
+
+    def factorized_hidden(self, vectors: PieceVectors, bags: Bags, transposed: Bags) -> Tensor:
+        """What `hidden_layer` returns, from `bags`."""
+        return bag_sum(self.products(vectors), bags, transposed) + self.hidden.bias
 
     def from_sums(self, sums: Tensor) -> Tensor:
         """Node vectors from the sum of each node's products."""
-        return self._finish(sums + self.hidden.bias)
+        return self.finish(sums + self.hidden.bias)
 
     def products(self, vectors: PieceVectors) -> Tensor:
         """W_p e for all pieces e at all their positions p: (num_products, hidden_dim).
@@ -118,5 +127,6 @@ class MLPEncoder(nn.Module):
         columns.append(num_rows + tokens.relations * m + position[:m])
         return bags_of_width(torch.cat(columns, dim=1), self.num_products)
 
-    def _finish(self, hidden: Tensor) -> Tensor:
+    def finish(self, hidden: Tensor) -> Tensor:
+        """Node vectors from the hidden layer: (..., hidden_dim) -> (..., dim)."""
         return self.output(self.dropout(hidden).relu())

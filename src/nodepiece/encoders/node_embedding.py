@@ -7,6 +7,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from nodepiece.encoders.bag_sum import Bags, bags_of_width, sum_members
 from nodepiece.encoders.gated_sum import GatedSumEncoder
@@ -115,6 +116,21 @@ class NodePieceEmbedding(NodeEmbedding):
             bags = self._bags_of(encoder, flat)
             encoded = encoder.factorized(self.tables.vectors(), bags, bags.transposed())
         return encoded.view(*nodes.shape, self.embedding_dim)
+
+    def at_places(self, nodes: Tensor, places: Tensor) -> Tensor:
+        """See NodeEmbedding; the MLP, whose pieces have no dropout, adds up those of a node once.
+
+        nodes: (num_nodes,), places: (...) -> (..., dim).
+        """
+        if not isinstance(self.encoder, MLPEncoder) or self.rows_in_use is not None:
+            return super().at_places(nodes, places)
+        vectors = self.tables.vectors()
+        if self._factorized(len(nodes)) is None:
+            hidden = self.encoder.hidden_layer(vectors, self._tokens_of(nodes))
+        else:
+            bags = self._bags_of(self.encoder, nodes)
+            hidden = self.encoder.factorized_hidden(vectors, bags, bags.transposed())
+        return self.encoder.finish(embedding(places, hidden))
 
     def _encode_rows_in_use(self, used: RowsInUse, nodes: Tensor) -> Tensor:
         """Encode nodes with a small table of their anchors in place of that of all anchors."""

@@ -87,8 +87,10 @@ def loss_of_targets(
     """The loss of a batch of facts or queries; all nodes are encoded in every step."""
     edge_mask = None if hidden is None else hidden.mask_without(cast(Tensor, batch.edges))
     if isinstance(batch, FactBatch) and sampled.separate_masks and not training.is_one_vs_all:
-        ends = corrupted_ends(batch, view.num_nodes, sampled.num_negatives, generator=generator)
-        scores = scores_in_passes(model, view, edge_mask, batch.relations, ends)
+        nodes, places = corrupted_ends(
+            batch, view.num_nodes, sampled.num_negatives, generator=generator
+        )
+        scores = scores_in_passes(model, view, edge_mask, batch.relations, nodes, places)
         return sampled_loss(*facts_and_negatives(scores), batch, training.loss, sampled)
     graph = model.encode(view, edge_mask)
     if isinstance(batch, QueryBatch) or training.is_one_vs_all:
@@ -101,18 +103,19 @@ def scores_in_passes(
     view: GraphView,
     edge_mask: Tensor | None,
     relations: Tensor,  # (batch_size,)
-    ends: tuple[Tensor, Tensor],  # heads and tails: (batch_size, 1 + num_negatives) each
+    nodes: Tensor,
+    places: Tensor,  # of heads and tails among `nodes`: (2, batch_size, 1 + num_negatives)
 ) -> Tensor:
     """Scores of facts and of their negatives, with new dropout masks for facts and each part.
 
     A part is up to NEGATIVES_IN_A_PASS negatives, as many of each fact. Every pass updates the
     running means of BatchNorm.
     """
-    heads, tails = ends
-    width = max(1, NEGATIVES_IN_A_PASS // len(heads))
-    columns = [slice(0, 1)] + [slice(at, at + width) for at in range(1, heads.shape[1], width)]
+    _, batch_size, num_columns = places.shape
+    width = max(1, NEGATIVES_IN_A_PASS // batch_size)
+    columns = [slice(0, 1)] + [slice(at, at + width) for at in range(1, num_columns, width)]
     scores = [
-        score_ends(model.encode(view, edge_mask), relations, heads[:, part], tails[:, part])
+        score_ends(model.encode(view, edge_mask), relations, nodes, places[:, :, part])
         for part in columns
     ]
     return torch.cat(scores, dim=1)

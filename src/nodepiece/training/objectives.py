@@ -30,6 +30,8 @@ class FactScorer(Protocol):
 
     def vectors_of(self, nodes: Tensor) -> Tensor: ...
 
+    def vectors_at(self, nodes: Tensor, places: Tensor) -> Tensor: ...
+
     def relation_vectors(self) -> Tensor: ...
 
 
@@ -179,8 +181,10 @@ def sampled_negatives_loss(
             model, batch, settings.num_negatives, generator=generator
         )
     elif settings.separate_masks:
-        ends = corrupted_ends(batch, model.num_nodes, settings.num_negatives, generator=generator)
-        scored = facts_and_negatives(score_ends(model, batch.relations, *ends))
+        nodes, places = corrupted_ends(
+            batch, model.num_nodes, settings.num_negatives, generator=generator
+        )
+        scored = facts_and_negatives(score_ends(model, batch.relations, nodes, places))
     else:
         scored = scores_with_own_negatives(
             model, batch, settings.num_negatives, generator=generator
@@ -235,31 +239,37 @@ def facts_and_negatives(scores: Tensor) -> tuple[Tensor, Tensor]:
 def corrupted_ends(
     batch: FactBatch, num_nodes: int, num_negatives: int, *, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Heads and tails of facts, in the first column, and of their negatives, half of each kind.
+    """Heads, tails and drawn nodes, and where the ends of facts and negatives are among them.
 
-    (batch_size, 1 + num_negatives) twice.
+    (batch_size * (2 + num_negatives),) and (2, batch_size, 1 + num_negatives), heads and then
+    tails; the first column has the ends of the fact, the others those of its negatives, of which
+    half have another tail and half another head.
     """
-    shape, device = (len(batch.heads), num_negatives), batch.heads.device
+    batch_size, device = len(batch.heads), batch.heads.device
 
     def draw(rows: int) -> Tensor:
         return torch.randint(num_nodes, (rows, num_negatives), generator=generator, device=device)
 
-    drawn = current_processes().own_rows(len(batch.heads), draw)
+    drawn = current_processes().own_rows(batch_size, draw)
+    position = torch.arange(batch_size * (2 + num_negatives), device=device)
+    heads, tails, of_drawn = torch.split(position, [batch_size, batch_size, drawn.numel()])
+    of_drawn, shape = of_drawn.view(drawn.shape), (-1, num_negatives)
+    heads, tails = heads[:, None], tails[:, None]
     num_tails = (num_negatives + 1) // 2
-    heads, tails = (ends[:, None].expand(shape) for ends in (batch.heads, batch.tails))
-    return (
-        torch.cat([heads[:, :1], heads[:, :num_tails], drawn[:, num_tails:]], dim=1),
-        torch.cat([tails[:, :1], drawn[:, :num_tails], tails[:, num_tails:]], dim=1),
+    ends = (
+        [heads, heads.expand(shape)[:, :num_tails], of_drawn[:, num_tails:]],
+        [tails, of_drawn[:, :num_tails], tails.expand(shape)[:, num_tails:]],
     )
+    places = torch.stack([torch.cat(columns, dim=1) for columns in ends])
+    return torch.cat([batch.heads, batch.tails, drawn.flatten()]), places
 
 
-def score_ends(model: FactScorer, relations: Tensor, heads: Tensor, tails: Tensor) -> Tensor:
-    """Scores of facts, each end encoded by itself: (batch_size, n).
+def score_ends(model: FactScorer, relations: Tensor, nodes: Tensor, places: Tensor) -> Tensor:
+    """Scores of facts, each end with dropout masks of its own: (batch_size, n).
 
-    relations: (batch_size,); heads, tails: (batch_size, n).
+    relations: (batch_size,); nodes, places: as in `corrupted_ends`, (2, batch_size, n) places.
     """
-    vectors = model.vectors_of(torch.stack([heads, tails]).flatten())
-    head, tail = vectors.view(2, *heads.shape, -1)
+    head, tail = model.vectors_at(nodes, places)
     relation = model.relation_vectors().index_select(0, relations)[:, None]
     return model.decoder.score(head, relation, tail)
 
