@@ -134,13 +134,17 @@ def scores_of(ranks: LinkRanks | list[LinkRanks]) -> dict[str, Any]:
 
 
 def shortcuts_of(evaluated: dict[str, Any]) -> dict[str, Any]:
-    """What a model has with and without shortcuts, from `nodepiece evaluate --baselines --json`."""
+    """What a model has with and without shortcuts, from `nodepiece evaluate --baselines --json`.
+
+    Among all nodes, also of inductive runs, whose own scores are among drawn nodes.
+    """
     parts = {
         key: {kept: evaluated["baselines"][key][kept] for kept in KEPT}
         for key in (WITH_SHORTCUT, WITHOUT_SHORTCUT)
     }
-    about = {key: evaluated[key] for key in ("experiment", "dataset", "split", "mrr", "hits@10")}
-    return about | parts
+    about = {key: evaluated[key] for key in ("experiment", "dataset", "split")}
+    ranked = evaluated.get(ALL_NODES, evaluated)
+    return about | {key: ranked[key] for key in ("mrr", "hits@10")} | parts
 
 
 if __name__ == "__main__":

@@ -3,14 +3,18 @@
 python -m scripts.list_experiments
 """
 
+from functools import cache
+
 from scripts.write_results import RESULTS, ROOT
 
 from nodepiece.recipes import experiment_names, recipes
 from nodepiece.report.measured import (
     TITLES,
+    Measurement,
+    by_seed,
     changed_settings,
     order,
-    read_measurement,
+    read_measurements,
     scores,
 )
 from nodepiece.report.results_page import ILPC, among_all
@@ -41,7 +45,8 @@ are among 50 nodes drawn at random, ten times (for ILPC 2022, which came later, 
 "Out-of-sample" that of nodes that are added after training. Numbers in the last column are the
 paper's, those in "measured" are ours: MRR / Hits@10 on the test facts, or ROC-AUC / PRC-AUC / hard
 accuracy on the test nodes, from [`results`](../results), where each file has the command that
-reproduces it. [results.md](results.md) has more, also runs with other settings than those of the
+reproduces it. Of several seeds it is the mean, with the standard deviation; the link is to the file
+of the first. [results.md](results.md) has more, also runs with other settings than those of the
 experiment. This page is written by `python -m scripts.list_experiments`.
 """
 TABLES = {"fb15k-237": "Table 2", "wn18rr": "Table 2", "codex-l": "Table 3", "yago3-10": "Table 3"}
@@ -136,11 +141,17 @@ def class_row_of_the_paper(experiment: Experiment) -> str:
 
 
 def measured(name: str) -> str:
-    found = read_measurement(RESULTS, name)
+    found = measurements().get(name)
     if found is None or changed_settings(found.found):  # not run as the experiment says
         return "-"
     shown = among_all(found.found) if found.found["dataset"] == ILPC else scores(found)
     return f"[{shown}]({found.link})"
+
+
+@cache
+def measurements() -> dict[str, Measurement]:
+    """Those of results/ by name, seeds as one."""
+    return {each.name: each for each in by_seed(read_measurements(RESULTS))}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.baselines import shortcuts_of
 
 from nodepiece.report.baselines import (
     DRAWN,
@@ -13,7 +17,7 @@ from nodepiece.report.baselines import (
 from nodepiece.report.document import Table
 
 HALF = {"all nodes": {"mrr": 0.25, "hits@10": 0.5}}
-CONTENT = {
+CONTENT: dict[str, Any] = {
     "datasets": {
         "codex-s": {"baselines": {"popularity": {"all nodes": {"mrr": 0.1, "hits@10": 0.2}}}},
         "wn18rr": {"baselines": {"half-links": HALF}},
@@ -59,3 +63,55 @@ def test_a_folder_without_the_file_has_no_baselines(tmp_path: Path) -> None:
     assert read_baselines(tmp_path) == {"datasets": {}, "models": {}}
     (tmp_path / "baselines.json").write_text(json.dumps(CONTENT), encoding="utf-8")
     assert read_baselines(tmp_path) == CONTENT
+
+
+def model(dataset: str) -> dict[str, Any]:
+    return {**CONTENT["models"]["wn18rr-best"], "dataset": dataset}
+
+
+def test_inductive_models_come_last_in_the_order_of_the_papers_table() -> None:
+    names = [
+        "inductive/nell-995-v1",
+        "inductive/ilpc-small",
+        "inductive/wn18rr-v2",
+        "another",
+        "codex-s",
+        "inductive/fb15k-237-v4",
+        "wn18rr",
+    ]
+    _, table = shortcut_parts({"datasets": {}, "models": {name: model(name) for name in names}})
+    assert isinstance(table, Table)
+    assert [row[0].strip("`") for row in table.rows] == [
+        "wn18rr",
+        "codex-s",
+        "another",
+        "inductive/fb15k-237-v4",
+        "inductive/wn18rr-v2",
+        "inductive/nell-995-v1",
+        "inductive/ilpc-small",
+    ]
+
+
+@pytest.mark.parametrize("inductive", [False, True])
+def test_a_model_has_its_scores_among_all_nodes(inductive: bool) -> None:
+    full = {"mrr": 0.5, "hits@1": 0.4, "hits@10": 0.6, "count": 4}
+    drawn = {"mrr": 0.8, "hits@1": 0.7, "hits@10": 0.9, "count": 4}
+    parts = {
+        f"queries {which} a shortcut": {**full, "mean_rank": 7.0} for which in ("with", "without")
+    }
+    evaluated = {
+        "experiment": "mine",
+        "dataset": "graph",
+        "split": "test",
+        **({**drawn, "all nodes": full} if inductive else full),
+        "baselines": {"popularity": full, **parts},
+    }
+    assert shortcuts_of(evaluated) == {
+        "experiment": "mine",
+        "dataset": "graph",
+        "split": "test",
+        "mrr": 0.5,
+        "hits@10": 0.6,
+        "queries with a shortcut": full,
+        "queries without a shortcut": full,
+    }

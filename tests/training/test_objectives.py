@@ -141,7 +141,7 @@ def test_half_of_the_negatives_are_tails_and_half_are_heads(
     assert_same_value_and_gradients(found, expected, model)
 
 
-def test_the_ends_of_negatives_are_heads_and_tails_and_drawn_nodes() -> None:
+def test_heads_and_tails_of_negatives_are_given_or_drawn() -> None:
     generator = torch.Generator().manual_seed(3)
     nodes, places = corrupted_ends(FACTS, NUM_NODES, 4, generator=generator)
     drawn = sampled(4)

@@ -29,7 +29,7 @@ TITLES = {  # of datasets, in the order of tables
 CLASS_SCORES = ("roc_auc", "prc_auc", "hard_accuracy")
 LINK_SCORES = ("mrr", "hits@10")
 MEANS = (*LINK_SCORES, "hits@1", "hits@3", *CLASS_SCORES)  # averaged over seeds
-PARTS = ("all nodes", "valid")  # of metrics.json, with the same scores
+PARTS = ("all nodes", "valid", "personalized_pagerank")  # of metrics.json, with the same scores
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Measurement:
     found: dict[str, Any]  # metrics.json of the run, maybe with a remark; of several, with means
     link: str = ""  # to its file, from the page that is written
     others: tuple["Measurement", ...] = ()  # with other seeds
-    spread: dict[str, float] = field(default_factory=dict)  # standard deviation over seeds
+    of_seeds: dict[str, list[float]] = field(default_factory=dict)  # each score with every seed
 
     @property
     def task(self) -> str:
@@ -49,6 +49,11 @@ class Measurement:
     @property
     def num_seeds(self) -> int:
         return 1 + len(self.others)
+
+    @property
+    def spread(self) -> dict[str, float]:
+        """Standard deviations over seeds; none of a single run."""
+        return {key: stdev(values) for key, values in self.of_seeds.items()}
 
 
 def read_measurements(results: Path) -> list[Measurement]:
@@ -82,16 +87,23 @@ def of_several_seeds(group: list[Measurement]) -> list[Measurement]:
     if len(group) == 1 or len({each.found["seed"] for each in group}) < len(group):
         return group
     first, *others = sorted(group, key=lambda each: int(each.found["seed"]))
-    merged = {**first.found, **means([each.found for each in group])}
-    for part in PARTS:
-        if all(isinstance(each.found.get(part), dict) for each in group):
-            merged[part] = {**first.found[part], **means([each.found[part] for each in group])}
-    spread = {key: stdev(each.found[key] for each in group) for key in MEANS if key in first.found}
-    return [Measurement(first.name, merged, first.link, tuple(others), spread)]
+    found = [each.found for each in (first, *others)]
+    of_seeds = {key: [each[key] for each in found] for key in MEANS if key in first.found}
+    return [Measurement(first.name, averaged(found), first.link, tuple(others), of_seeds)]
 
 
-def means(found: list[dict[str, Any]]) -> dict[str, float]:
-    return {key: mean(each[key] for each in found) for key in MEANS if key in found[0]}
+def averaged(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first, with means in place of its scores and of those of its parts; the rest is its own.
+
+    So seconds are those of the first run, and the "spread" between draws of a part is its own.
+    """
+    scores = {key: mean(each[key] for each in found) for key in MEANS if key in found[0]}
+    parts = {
+        part: averaged([each[part] for each in found])
+        for part in PARTS
+        if all(isinstance(each.get(part), dict) for each in found)
+    }
+    return {**found[0], **scores, **parts}
 
 
 def scores(measurement: Measurement) -> str:
@@ -133,6 +145,7 @@ HARMLESS = (
     "shared the GPU",
     "in use by others",
     "two cores",
+    "compiled before",
     "which is the same",
     "which was the same",
     "resumed",

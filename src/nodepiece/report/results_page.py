@@ -51,9 +51,9 @@ Column = Callable[[Measurement], str]
 SHARED, REMARK = "\\*", "†"
 PAPER = "the paper"  # the beginning of the titles of its columns
 CHANGED = """
-Runs with other settings than the experiment's, which the notes below the table name; fewer epochs
-were to save time. They are to be compared with each other, neither with the rows above nor with the
-paper's.
+Runs with other settings than the experiment's, which the notes below the table name. Fewer epochs
+were to save time: rows with them are to be compared with each other, neither with the rows above
+nor with the paper's.
 """
 INTRODUCTION = f"""
 Every row is an experiment, run by its name; a report shows your runs beside these tables:
@@ -70,9 +70,10 @@ nodepiece report run -o report
   paper's. Rows without a link are of others, with their source.
 - MRR and Hits@10 are of the test facts: heads and tails are ranked, known facts are left out
   (filtered), ranks are realistic. One seed, unless a row has the spread over several.
-- Seconds are of training with its validation, on one {DEVICE} unless the row says otherwise;
-  {SHARED} other runs used the GPU at the same time. {REMARK} The file has a remark on the run. "The
-  paper" is the corresponding row of its tables, with its time on one RTX 8000.
+- Seconds are of training with its validation, on one {DEVICE} unless the row says otherwise, and
+  with epochs those of the first seed; {SHARED} other runs used the GPU at the same time. {REMARK}
+  The file has a remark on the run. "The paper" is the corresponding row of its tables, with its
+  time on one RTX 8000.
 
 Speed on a CPU is in [speed.md](speed.md), graphs of millions of nodes in [scale.md](scale.md). This
 page is written by `python -m scripts.write_results`, and as a page with the same tables by
@@ -82,14 +83,16 @@ INDUCTIVE = """
 Ranks are among 50 nodes drawn at random that are not known answers, ten times: the mean, and after
 ± the standard deviation between draws, or between seeds where there are several. MRR is of the same
 draws, "all nodes" the MRR / Hits@10 of a full ranking. Personalized PageRank is ranked in the same
-ways. (NELL-995 v1 has 225 nodes, many of them known answers: there nodes are drawn more than once,
-so MRR is not higher than among all.)
+ways, with the draws of all seeds; its ± is always between draws. (NELL-995 v1 has 225 nodes, many
+of them known answers: there nodes are drawn more than once, so MRR is hardly higher than among
+all.)
 The `-paper` recipes are ranked as the published code does, among 49 nodes from which known answers
 are left out ([method](method.md#inductive-link-prediction)); this matters on NELL-995 v1 alone.
 **The `-best` recipes add walks and propagation along the edges to CompGCN; neither is part of
 NodePiece**. `--set walks.steps=0 --set propagation.layers=0` trains without them, which has not
-been measured here. The epoch is chosen by Hits@10 on the `valid` queries of the graph that is
-evaluated, never by its test queries.
+been measured here. On the twelve splits the `-best` recipes were trained alone on the GPU, in one
+process after kernels were compiled; a first run takes about half a minute longer. The epoch is
+chosen by Hits@10 on the `valid` queries of the graph that is evaluated, never by its test queries.
 """
 PAPER_CONFIGURATIONS = "the paper's configurations, run here (`-paper`)"
 PUBLISHED_RANKS = """
