@@ -164,6 +164,25 @@ def test_float32_and_plain_pytorch_agree_but_for_rounding() -> None:
         torch.testing.assert_close(fast, result(), rtol=1e-4, atol=1e-4)
 
 
+def test_heads_may_be_a_column_of_a_table() -> None:
+    (_, relations, queries), heads, mask = random_inputs(0, torch.float64, 60)
+    edges = EdgeIndex(many_edges(60), NUM_NODES, NUM_RELATIONS, "target")
+    slope = torch.ones(NUM_NODES, NUM_QUERIES, 5, DIM, dtype=torch.float64)
+    for from_heads in (False, True):
+        found, expected = (
+            moments_of_first_layer(
+                queries, relations, head, visible, edges, slope, from_heads=from_heads
+            )
+            for head, visible in ((as_column(heads), as_column(mask)), (heads, mask))
+        )
+        torch.testing.assert_close(found, expected)
+
+
+def as_column(values: Tensor) -> Tensor:
+    """The values as a column of a table, so that in memory others are between them."""
+    return torch.stack([values, values + 1], dim=1)[:, 0]
+
+
 def test_no_queries_have_no_moments_and_no_gradient() -> None:
     ordered = EdgeIndex(many_edges(9), NUM_NODES, NUM_RELATIONS, "target")
     states, relations = torch.zeros(NUM_NODES, 0, 8, requires_grad=True), torch.zeros(3, 0, 8)
@@ -273,6 +292,8 @@ def check_kernels() -> None:
     ]
     torch.testing.assert_close(moments[1], moments[0], rtol=0.02, atol=0.02)
     check_messages_from_heads(values, heads, visible, ordered)
+    for from_heads in (False, True):
+        check_columns_of_queries(values, heads, visible, ordered, from_heads=from_heads)
     parts = torch.randn(NUM_NODES, NUM_QUERIES, 3, DIM, generator=generator).requires_grad_()
     scalers = torch.rand(NUM_NODES, 3, generator=generator)
     vectors = torch.randn(3, DIM, generator=generator).requires_grad_()
@@ -310,6 +331,28 @@ def check_messages_from_heads(
     torch.testing.assert_close(of_relations, expected_relations, rtol=1e-4, atol=1e-4)
 
 
+def check_columns_of_queries(
+    values: list[Tensor], heads: Tensor, visible: Tensor, edges: EdgeIndex, *, from_heads: bool
+) -> None:
+    """Heads and an edge mask that are columns of a table: kernels read what is next in memory."""
+    _, relations, queries = values
+    slope = torch.randn(NUM_NODES, NUM_QUERIES, 5, DIM, generator=torch.Generator().manual_seed(1))
+    expected = moments_of_first_layer(
+        queries, relations, heads, visible, edges, slope, from_heads=from_heads
+    )
+    with without_kernels(), patch.object(module, "has_kernel", lambda *values: True):
+        found = moments_of_first_layer(
+            queries,
+            relations,
+            as_column(heads),
+            as_column(visible),
+            edges,
+            slope,
+            from_heads=from_heads,
+        )
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
 def test_the_kernels_agree_with_the_code_for_cpus_in_the_interpreter() -> None:
     check_interpreted("tests.encoders.test_message_moments")
@@ -321,7 +364,7 @@ def test_moments_on_a_gpu_are_those_of_a_loop_over_edges() -> None:
     values, heads, mask = random_inputs(3, torch.float32, len(edges))
     values = [value.cuda().requires_grad_() for value in values]
     states, relations, boundary = values
-    heads, mask, edges = heads.cuda(), mask.cuda(), edges.cuda()
+    heads, mask, edges = as_column(heads.cuda()), mask.cuda(), edges.cuda()
     ordered = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS, "target")
     found = message_moments(states, relations, boundary, heads, mask[ordered.order], ordered)
     expected = slow_moments(values, heads, mask, edges)
@@ -345,7 +388,7 @@ def test_messages_from_heads_on_a_gpu_are_those_of_states_that_are_0_elsewhere(
     relations, queries = relations.cuda().to(dtype), queries.cuda().to(dtype)
     generator = torch.Generator("cuda").manual_seed(0)
     slope = torch.randn(NUM_NODES, NUM_QUERIES, 5, 32, device="cuda", generator=generator)
-    given = (queries, relations, heads.cuda(), mask.cuda(), edges, slope.to(dtype))
+    given = (queries, relations, as_column(heads.cuda()), mask.cuda(), edges, slope.to(dtype))
     first, *expected = moments_of_first_layer(*given, from_heads=False)
     again, *found = moments_of_first_layer(*given, from_heads=True)
     assert torch.equal(first, again)

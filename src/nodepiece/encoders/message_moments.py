@@ -39,8 +39,8 @@ def message_moments(
     """The moments of the messages of every node, and its state: (num_nodes, num_queries, 5, dim).
 
     Each node has one additional message: the boundary at a head, 0 elsewhere.
-    Messages that tie for an extreme all receive its gradient. With `from_heads` the states that are
-    0 may be without the gradient of their messages.
+    Messages that tie for an extreme all receive its gradient. With `from_heads` the gradient of
+    states is complete at the heads alone.
     """
     return _MessageMoments.apply(  # type: ignore[no-untyped-call]
         states, relations, boundary, heads, edge_mask, edges, from_heads
@@ -59,6 +59,8 @@ class _MessageMoments(torch.autograd.Function):
         edges: EdgeIndex,
         from_heads: bool,
     ) -> Tensor:
+        # Kernels read one number after the other, and the heads of a batch may be a column.
+        heads, edge_mask = heads.contiguous(), edge_mask.contiguous()
         boundary = boundary.to(states.dtype).contiguous()
         if message_moments_cpu.has_kernel(states, relations):
             found, count = message_moments_cpu.moments(

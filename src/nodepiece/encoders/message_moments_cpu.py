@@ -57,9 +57,9 @@ def moments(
         by_query.flatten(start_dim=1).numpy(),
         factors.flatten(start_dim=1).numpy(),
         first.flatten(start_dim=1).numpy(),
-        heads.contiguous().numpy(),
+        heads.numpy(),
         _only(heads if from_heads else None, num_queries),
-        edge_mask.detach().contiguous().numpy(),
+        edge_mask.detach().numpy(),
         _edges_of(edges),
         edges.target_blocks,
         smallest_variance,
@@ -92,7 +92,7 @@ def add_gradients(
         arrays[2],
         arrays[3],
         _only(only, num_queries),
-        edge_mask.detach().contiguous().numpy(),
+        edge_mask.detach().numpy(),
         count.numpy(),
         _edges_of(edges),
         variance_of_constants,
@@ -116,7 +116,7 @@ def _only(nodes: Tensor | None, num_queries: int) -> LongArray:
     """(num_queries,) the only source of messages that are not 0, or ANY_SOURCE."""
     if nodes is None:
         return np.full(num_queries, ANY_SOURCE)
-    return nodes.contiguous().numpy()
+    return nodes.numpy()
 
 
 def _edges_of(edges: EdgeIndex) -> tuple[IntArray, IntArray, IntArray]:
