@@ -124,6 +124,8 @@ class NodePieceEmbedding(NodeEmbedding):
         """
         if not isinstance(self.encoder, MLPEncoder) or self.rows_in_use is not None:
             return super().at_places(nodes, places)
+        if not nodes.is_cuda:
+            check_ids(nodes, self.num_embeddings)
         vectors = self.tables.vectors()
         if self._factorized(len(nodes)) is None:
             hidden = self.encoder.hidden_layer(vectors, self._tokens_of(nodes))

@@ -74,6 +74,8 @@ nodepiece report run -o report
   with epochs those of the first seed; {SHARED} other runs used the GPU at the same time. {REMARK}
   The file has a remark on the run. "The paper" is the corresponding row of its tables, with its
   time on one RTX 8000.
+- `-best` recipes with propagation were measured on a GPU before a mistake in its kernels
+  [was corrected](propagation.md#what-it-is-worth); they have not been measured again.
 
 Speed on a CPU is in [speed.md](speed.md), graphs of millions of nodes in [scale.md](scale.md). This
 page is written by `python -m scripts.write_results`, and as a page with the same tables by
@@ -91,8 +93,8 @@ are left out ([method](method.md#inductive-link-prediction)); this matters on NE
 **The `-best` recipes add walks and propagation along the edges to CompGCN; neither is part of
 NodePiece**. `--set walks.steps=0 --set propagation.layers=0` trains without them, which has not
 been measured here. On the twelve splits the `-best` recipes were trained alone on the GPU, in one
-process after kernels were compiled; a first run takes about half a minute longer. The epoch is
-chosen by Hits@10 on the `valid` queries of the graph that is evaluated, never by its test queries.
+process after kernels were compiled; a first run takes longer. The epoch is chosen by Hits@10 on the
+`valid` queries of the graph that is evaluated, never by its test queries.
 """
 PAPER_CONFIGURATIONS = "the paper's configurations, run here (`-paper`)"
 PUBLISHED_RANKS = """
