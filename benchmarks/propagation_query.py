@@ -9,10 +9,10 @@ fastest turn counts, of the kernels and of plain PyTorch. As other programs may 
 load is recorded, and beside the milliseconds that passed those that the processors spent.
 
 The floor is counted, not measured: rows of states and relations that are read for every edge and
-layer but the first, in which nearly all messages are 0, at the rate at which a copy of the states
-moves bytes; and the multiplications and additions of the linear maps, at the rate of a large matrix
-product. Rates are those of a second that one processor spends, so the floor is one of
-`processor_ms`; on idle cores the least time that passes is that over the number of threads.
+layer, at the rate at which a copy of the states moves bytes; and the multiplications and additions
+of the linear maps, at the rate of a large matrix product. Rates are those of a second that one
+processor spends, so the floor is one of `processor_ms`; on idle cores the least time that passes is
+that over the number of threads.
 
 Writes results/propagation-query.json, with a record for each combination of options.
 """
@@ -131,8 +131,7 @@ def floor_of(edges: EdgeIndex, num_queries: int, *, train: bool) -> dict[str, fl
     dim, layers = SETTINGS.dim, SETTINGS.layers
     row = 4 * dim * num_queries
     rows_of_edge = 2 + 6 * train  # backwards two are read again, two sums are read and written
-    bytes_of_edge = (layers - 1) * rows_of_edge * row + layers * (1 + train) * 12
-    num_bytes = edges.num_edges * bytes_of_edge
+    num_bytes = layers * edges.num_edges * (rows_of_edge * row + (1 + train) * 12)
     products = edges.num_nodes * num_queries * (NUM_MOMENTS + 1) * dim * NUM_SCALERS * dim
     operations = 2 * layers * products * (3 if train else 1)
     states, square = torch.ones(edges.num_nodes, dim), torch.ones(1024, 1024)

@@ -1,6 +1,6 @@
 """Moments of messages, against a loop over the edges of random graphs."""
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from unittest.mock import patch
 
 import numba
@@ -101,46 +101,6 @@ def test_moments_in_plain_pytorch_are_those_of_a_loop_over_edges(edges: Tensor, 
         assert_those_of_a_loop(edges, seed, DIM)
 
 
-@few
-@given(random_edges, st.integers(0, 99), st.sampled_from([DIM, 48]), st.booleans())
-def test_messages_from_heads_alone_are_those_of_states_that_are_0_elsewhere(
-    edges: Tensor, seed: int, dim: int, has_kernel: bool
-) -> None:
-    (_, relations, queries), heads, mask = random_inputs(seed, torch.float64, len(edges), dim)
-    ordered = EdgeIndex(edges, NUM_NODES, NUM_RELATIONS, "target")
-    slope = torch.randn(NUM_NODES, NUM_QUERIES, 5, dim, dtype=torch.float64)
-    with nullcontext() if has_kernel else without_kernels():
-        results = [
-            moments_of_first_layer(
-                queries, relations, heads, mask[ordered.order], ordered, slope, from_heads=each
-            )
-            for each in (False, True)
-        ]
-    torch.testing.assert_close(results[1], results[0])
-
-
-def moments_of_first_layer(
-    queries: Tensor,
-    relations: Tensor,
-    heads: Tensor,
-    edge_mask: Tensor,
-    edges: EdgeIndex,
-    slope: Tensor,
-    *,
-    from_heads: bool,
-) -> list[Tensor]:
-    """The moments where only heads have a state, and the gradients of queries and relations."""
-    queries, relations = queries.detach().requires_grad_(), relations.detach().requires_grad_()
-    states = torch.zeros(edges.num_nodes, *queries.shape, dtype=queries.dtype, device=heads.device)
-    query = torch.arange(len(heads), device=heads.device)
-    states = states.index_put((heads, query), queries)
-    found = message_moments(
-        states, relations, queries, heads, edge_mask, edges, from_heads=from_heads
-    )
-    gradients = torch.autograd.grad((found * slope).sum(), (queries, relations))
-    return [found.detach(), *gradients]
-
-
 def many_edges(num_edges: int) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     limits = (NUM_NODES, NUM_RELATIONS, NUM_NODES)
@@ -165,22 +125,25 @@ def test_float32_and_plain_pytorch_agree_but_for_rounding() -> None:
 
 
 def test_heads_may_be_a_column_of_a_table() -> None:
-    (_, relations, queries), heads, mask = random_inputs(0, torch.float64, 60)
+    values, heads, mask = random_inputs(0, torch.float64, 60)
     edges = EdgeIndex(many_edges(60), NUM_NODES, NUM_RELATIONS, "target")
-    slope = torch.ones(NUM_NODES, NUM_QUERIES, 5, DIM, dtype=torch.float64)
-    for from_heads in (False, True):
-        found, expected = (
-            moments_of_first_layer(
-                queries, relations, head, visible, edges, slope, from_heads=from_heads
-            )
-            for head, visible in ((as_column(heads), as_column(mask)), (heads, mask))
-        )
-        torch.testing.assert_close(found, expected)
+    found = moments_and_gradients(values, as_column(heads), as_column(mask), edges)
+    torch.testing.assert_close(found, moments_and_gradients(values, heads, mask, edges))
 
 
 def as_column(values: Tensor) -> Tensor:
     """The values as a column of a table, so that in memory others are between them."""
     return torch.stack([values, values + 1], dim=1)[:, 0]
+
+
+def moments_and_gradients(
+    values: list[Tensor], heads: Tensor, edge_mask: Tensor, edges: EdgeIndex
+) -> list[Tensor]:
+    values = [value.detach().requires_grad_() for value in values]
+    states, relations, boundary = values
+    found = message_moments(states, relations, boundary, heads, edge_mask, edges)
+    slope = torch.arange(found.numel(), dtype=found.dtype).view(found.shape) / found.numel()
+    return [found.detach(), *torch.autograd.grad((found * slope).sum(), values)]
 
 
 def test_no_queries_have_no_moments_and_no_gradient() -> None:
@@ -291,9 +254,7 @@ def check_kernels() -> None:
         kind.moments(*halves, heads, visible, ordered) for kind in (module, message_moments_cuda)
     ]
     torch.testing.assert_close(moments[1], moments[0], rtol=0.02, atol=0.02)
-    check_messages_from_heads(values, heads, visible, ordered)
-    for from_heads in (False, True):
-        check_columns_of_queries(values, heads, visible, ordered, from_heads=from_heads)
+    check_columns_of_queries(values, heads, visible, ordered)
     parts = torch.randn(NUM_NODES, NUM_QUERIES, 3, DIM, generator=generator).requires_grad_()
     scalers = torch.rand(NUM_NODES, 3, generator=generator)
     vectors = torch.randn(3, DIM, generator=generator).requires_grad_()
@@ -309,47 +270,13 @@ def check_kernels() -> None:
     torch.testing.assert_close(torch.stack(others), of_vectors, rtol=1e-4, atol=1e-4)
 
 
-def check_messages_from_heads(
+def check_columns_of_queries(
     values: list[Tensor], heads: Tensor, visible: Tensor, edges: EdgeIndex
 ) -> None:
-    """Those of the kernels beside the code for CPUs, where only heads have a state."""
-    from nodepiece.encoders import message_moments_cuda
-
-    _, relations, queries = values
-    query = torch.arange(NUM_QUERIES)
-    states = torch.zeros(NUM_NODES, NUM_QUERIES, DIM).index_put((heads, query), queries)
-    given = (states, relations, queries, heads, visible, edges)
-    found, count = module.moments(*given)
-    again, _ = message_moments_cuda.moments(*given, from_heads=True)
-    torch.testing.assert_close(again, found, rtol=1e-3, atol=1e-4)
-    slope = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
-    messages = (states, relations, visible, found, count, slope, edges)
-    expected_states, expected_relations = module.add_gradients(*messages)
-    of_states, of_relations = module.add_gradients_from_heads(heads, *messages)
-    at_heads = (heads, query)
-    torch.testing.assert_close(of_states[at_heads], expected_states[at_heads], rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(of_relations, expected_relations, rtol=1e-4, atol=1e-4)
-
-
-def check_columns_of_queries(
-    values: list[Tensor], heads: Tensor, visible: Tensor, edges: EdgeIndex, *, from_heads: bool
-) -> None:
-    """Heads and an edge mask that are columns of a table: kernels read what is next in memory."""
-    _, relations, queries = values
-    slope = torch.randn(NUM_NODES, NUM_QUERIES, 5, DIM, generator=torch.Generator().manual_seed(1))
-    expected = moments_of_first_layer(
-        queries, relations, heads, visible, edges, slope, from_heads=from_heads
-    )
+    """The kernels, where heads and the edge mask are columns of a table."""
+    expected = moments_and_gradients(values, heads, visible, edges)
     with without_kernels(), patch.object(module, "has_kernel", lambda *values: True):
-        found = moments_of_first_layer(
-            queries,
-            relations,
-            as_column(heads),
-            as_column(visible),
-            edges,
-            slope,
-            from_heads=from_heads,
-        )
+        found = moments_and_gradients(values, as_column(heads), as_column(visible), edges)
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
@@ -376,21 +303,3 @@ def test_moments_on_a_gpu_are_those_of_a_loop_over_edges() -> None:
         strict=True,
     ):
         assert (one - other).norm() < 0.01 * other.norm()
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_messages_from_heads_on_a_gpu_are_those_of_states_that_are_0_elsewhere(
-    dtype: torch.dtype,
-) -> None:
-    (_, relations, queries), heads, mask = random_inputs(3, torch.float32, 900, 32)
-    edges = EdgeIndex(many_edges(900).cuda(), NUM_NODES, NUM_RELATIONS, "target")
-    relations, queries = relations.cuda().to(dtype), queries.cuda().to(dtype)
-    generator = torch.Generator("cuda").manual_seed(0)
-    slope = torch.randn(NUM_NODES, NUM_QUERIES, 5, 32, device="cuda", generator=generator)
-    given = (queries, relations, as_column(heads.cuda()), mask.cuda(), edges, slope.to(dtype))
-    first, *expected = moments_of_first_layer(*given, from_heads=False)
-    again, *found = moments_of_first_layer(*given, from_heads=True)
-    assert torch.equal(first, again)
-    for one, other in zip(found, expected, strict=True):
-        assert (one - other).float().norm() < 0.02 * other.float().norm()

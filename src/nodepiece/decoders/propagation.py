@@ -86,15 +86,11 @@ class PropagationLayer(nn.Module):
         scalers: Tensor,  # (num_nodes, 3)
         edge_mask: Tensor,
         edges: EdgeIndex,
-        *,
-        is_first: bool,
     ) -> Tensor:
         dtype = states.dtype
         num_relations = edges.num_relations
         relations = self.relations_for(queries, num_relations).to(dtype)
-        moments = message_moments(
-            states, relations, queries, heads, edge_mask, edges, from_heads=is_first
-        )
+        moments = message_moments(states, relations, queries, heads, edge_mask, edges)
         parts = _linear(moments.flatten(start_dim=2), self.weight.to(dtype))
         parts = parts.view(*states.shape[:2], NUM_SCALERS, -1)
         return scaled_update(parts, scalers, states, self.bias, self.scale, self.shift)
@@ -171,9 +167,8 @@ class Propagation(PathScorer):
             states = states.transpose(0, 1).contiguous().transpose(0, 1)
         states = states.index_put((heads, query), queries.to(dtype))
         scalers = degree_scalers(edge_mask, edges)
-        for number, layer in enumerate(self.layers):
-            is_first = number == 0
-            states = layer(states, queries, heads, scalers, edge_mask, edges, is_first=is_first)
+        for layer in self.layers:
+            states = layer(states, queries, heads, scalers, edge_mask, edges)
         return states
 
 

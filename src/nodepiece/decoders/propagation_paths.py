@@ -72,11 +72,9 @@ def edge_importance(
     states[head, 0] = queries[0]
     scalers, recorded, used = degree_scalers(edge_mask, edges), [], []
     with torch.enable_grad():
-        for number, layer in enumerate(cast(Iterable[PropagationLayer], propagation.layers)):
+        for layer in cast(Iterable[PropagationLayer], propagation.layers):
             relations = layer.relations_for(queries, edges.num_relations).detach()
-            moments = message_moments(
-                states, relations, queries, heads, edge_mask, edges, from_heads=number == 0
-            )
+            moments = message_moments(states, relations, queries, heads, edge_mask, edges)
             moments = moments if moments.requires_grad else moments.requires_grad_()
             used.append((states.detach(), relations))
             recorded.append(moments)

@@ -8,8 +8,7 @@ itself for one query. So every sum has a fixed order.
 
 Cost of one pass over E edges of width W (queries * dim), in rows of W numbers: forward 2 E read;
 backward on CUDA 2 E read and E written for the gradients of messages, then 4 E read to add them up;
-on a CPU 4 E read and 2 E written. Before the first layer only the heads of the queries have a
-state: no row is read for other messages, which are 0, and their gradients are not computed.
+on a CPU 4 E read and 2 E written.
 """
 
 from typing import Any
@@ -33,18 +32,13 @@ def message_moments(
     heads: Tensor,  # (num_queries,)
     edge_mask: Tensor,  # (num_edges,) in the order of `edges`; 0: the edge is not there
     edges: EdgeIndex,  # sorted by target
-    *,
-    from_heads: bool = False,  # whether all states are 0 but that of each query at its head
 ) -> Tensor:
     """The moments of the messages of every node, and its state: (num_nodes, num_queries, 5, dim).
 
     Each node has one additional message: the boundary at a head, 0 elsewhere.
-    Messages that tie for an extreme all receive its gradient. With `from_heads` the gradient of
-    states is complete at the heads alone.
+    Messages that tie for an extreme all receive its gradient.
     """
-    return _MessageMoments.apply(  # type: ignore[no-untyped-call]
-        states, relations, boundary, heads, edge_mask, edges, from_heads
-    )
+    return _MessageMoments.apply(states, relations, boundary, heads, edge_mask, edges)  # type: ignore[no-untyped-call]
 
 
 class _MessageMoments(torch.autograd.Function):
@@ -57,59 +51,47 @@ class _MessageMoments(torch.autograd.Function):
         heads: Tensor,
         edge_mask: Tensor,
         edges: EdgeIndex,
-        from_heads: bool,
     ) -> Tensor:
         # Kernels read one number after the other, and the heads of a batch may be a column.
         heads, edge_mask = heads.contiguous(), edge_mask.contiguous()
         boundary = boundary.to(states.dtype).contiguous()
         if message_moments_cpu.has_kernel(states, relations):
             found, count = message_moments_cpu.moments(
-                states,
-                relations,
-                boundary,
-                heads,
-                edge_mask,
-                edges,
-                SMALLEST_VARIANCE,
-                from_heads=from_heads,
+                states, relations, boundary, heads, edge_mask, edges, SMALLEST_VARIANCE
             )
         else:
             states, relations = states.contiguous(), relations.contiguous()
             if has_kernel(states, relations):
                 from nodepiece.encoders import message_moments_cuda  # imports Triton
 
-                found, count = message_moments_cuda.moments(
-                    states, relations, boundary, heads, edge_mask, edges, from_heads=from_heads
-                )
+                moments_of = message_moments_cuda.moments
             else:
-                found, count = moments(states, relations, boundary, heads, edge_mask, edges)
+                moments_of = moments
+            found, count = moments_of(states, relations, boundary, heads, edge_mask, edges)
         ctx.save_for_backward(states, relations, boundary, heads, edge_mask, found, count)
-        ctx.edges, ctx.from_heads = edges, from_heads
+        ctx.edges = edges
         return found
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         states, relations, boundary, heads, edge_mask, found, count = ctx.saved_tensors
         edges: EdgeIndex = ctx.edges
-        query = torch.arange(len(heads), device=heads.device)
         if message_moments_cpu.has_kernel(states, relations):
             constant = variance_of_constants(states.dtype)
-            only = heads if ctx.from_heads else None
             of_states, of_relations = message_moments_cpu.add_gradients(
-                states, relations, edge_mask, found, count, gradient, edges, constant, only
+                states, relations, edge_mask, found, count, gradient, edges, constant
             )
         else:
             gradient = gradient.contiguous()
-            given = (states, relations, edge_mask, found, count, gradient, edges)
-            if ctx.from_heads and has_kernel(states, relations):
-                of_states, of_relations = add_gradients_from_heads(heads, *given)
-            else:
-                of_states, of_relations = add_gradients(*given)
+            of_states, of_relations = add_gradients(
+                states, relations, edge_mask, found, count, gradient, edges
+            )
         of_states = of_states + gradient[:, :, NUM_MOMENTS]
+        query = torch.arange(len(heads), device=heads.device)
         of_boundary = _gradient_of(
             boundary, found[heads, query], gradient[heads, query], count[heads, None]
         )
-        return of_states, of_relations, of_boundary, None, None, None, None
+        return of_states, of_relations, of_boundary, None, None, None
 
 
 def moments(
@@ -165,33 +147,6 @@ def add_gradients(
     leaving = (states.flatten(start_dim=1), edges.source.rows)
     of_relations = add_products(each, leaving, edges.relation.edges).view_as(relations)
     return of_states.to(states.dtype), of_relations.to(relations.dtype)
-
-
-def add_gradients_from_heads(
-    heads: Tensor,
-    states: Tensor,
-    relations: Tensor,
-    edge_mask: Tensor,
-    found: Tensor,
-    count: Tensor,
-    gradient: Tensor,
-    edges: EdgeIndex,
-) -> tuple[Tensor, Tensor]:
-    """What `add_gradients` returns, at the heads alone, and without an array of all messages.
-
-    The messages of a query's head along one relation are the same, so that their gradients are
-    added up before they are multiplied.
-    """
-    from nodepiece.encoders import message_moments_cuda  # imports Triton
-
-    sums = message_moments_cuda.gradients_by_relation(
-        heads, states, relations, edge_mask, found, count, gradient, edges
-    )
-    query = torch.arange(len(heads), device=heads.device)
-    of_relations = sums * states[heads, query]
-    at_heads = (sums * relations).sum(dim=0).to(states.dtype)
-    of_states = torch.zeros_like(states).index_put((heads, query), at_heads)
-    return of_states, of_relations.to(relations.dtype)
 
 
 def message_gradients(

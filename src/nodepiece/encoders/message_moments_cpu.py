@@ -23,10 +23,9 @@ from nodepiece.encoders.lanes import (
     where_equal,
     where_larger,
 )
-from nodepiece.graph.arrays import IntArray, LongArray
+from nodepiece.graph.arrays import IntArray
 
 NUM_ROWS = 5  # of a node: the moments and its state
-ANY_SOURCE = -1  # in place of the only source of messages that are not 0
 
 
 def has_kernel(*values: Tensor) -> bool:
@@ -44,10 +43,8 @@ def moments(
     edge_mask: Tensor,
     edges: EdgeIndex,
     smallest_variance: float,
-    *,
-    from_heads: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """See `message_moments`; the result has queries first in memory."""
+    """See `message_moments.moments`; the result has queries first in memory."""
     num_nodes, num_queries, dim = states.shape
     by_query, factors, first = (_lanes_by_query(x) for x in (states, relations, boundary[None]))
     width = by_query.shape[2]
@@ -58,7 +55,6 @@ def moments(
         factors.flatten(start_dim=1).numpy(),
         first.flatten(start_dim=1).numpy(),
         heads.numpy(),
-        _only(heads if from_heads else None, num_queries),
         edge_mask.detach().numpy(),
         _edges_of(edges),
         edges.target_blocks,
@@ -79,10 +75,9 @@ def add_gradients(
     gradient: Tensor,
     edges: EdgeIndex,
     variance_of_constants: float,
-    only: Tensor | None,  # (num_queries,) the one node whose state is not 0; None: any node
 ) -> tuple[Tensor, Tensor]:
     """The gradients of states and relations through messages, like these."""
-    _, num_queries, dim = states.shape
+    dim = states.shape[2]
     given = [_lanes_by_query(x) for x in (states, relations, found, gradient)]
     of_states, of_relations = torch.zeros_like(given[0]), torch.zeros_like(given[1])
     arrays = [x.flatten(start_dim=1).numpy() for x in given]
@@ -91,7 +86,6 @@ def add_gradients(
         arrays[1],
         arrays[2],
         arrays[3],
-        _only(only, num_queries),
         edge_mask.detach().numpy(),
         count.numpy(),
         _edges_of(edges),
@@ -112,13 +106,6 @@ def _lanes_by_query(values: Tensor) -> Tensor:
     return (pad(values, (0, missing)) if missing else values).contiguous()
 
 
-def _only(nodes: Tensor | None, num_queries: int) -> LongArray:
-    """(num_queries,) the only source of messages that are not 0, or ANY_SOURCE."""
-    if nodes is None:
-        return np.full(num_queries, ANY_SOURCE)
-    return nodes.numpy()
-
-
 def _edges_of(edges: EdgeIndex) -> tuple[IntArray, IntArray, IntArray]:
     """Offsets of the targets; source and relation of every edge."""
     return tuple(each.numpy() for each in edges.compressed_rows)  # type: ignore[return-value]
@@ -126,29 +113,24 @@ def _edges_of(edges: EdgeIndex) -> tuple[IntArray, IntArray, IntArray]:
 
 @njit(cache=True)
 def _moments_of(  # type: ignore[no-untyped-def]
-    node, is_head, only, width, states, relations, boundary, edge_mask, edges, variance, found
+    node, is_head, width, states, relations, boundary, edge_mask, edges, variance, found
 ):
     """Write the moments of the messages of a node and its state; return the number of messages."""
     offsets, sources, relation_rows = edges
     number = 1
     for column in range(0, width, LANES):
-        number, num_zero = 1, 0
+        number = 1
         total = load(boundary, column) if is_head else fill(found, 0)
         squares, high, low = total * total, total, total
         for edge in range(offsets[node], offsets[node + 1]):
             if edge_mask[edge] > 0:
                 source, relation = np.intp(sources[edge]), np.intp(relation_rows[edge])
-                number += 1
-                if only != ANY_SOURCE and source != only:
-                    num_zero += 1
-                    continue
                 state = load(states, source * width + column)
                 message = state * load(relations, relation * width + column)
                 total = total + message
                 squares = squares + message * message
                 high, low = larger(message, high), smaller(message, low)
-        if num_zero:
-            high, low = larger(high, fill(found, 0)), smaller(low, fill(found, 0))
+                number += 1
         divisor = fill(found, number)
         mean = total / divisor
         spread = larger(squares / divisor - mean * mean, fill(found, 0))
@@ -163,36 +145,33 @@ def _moments_of(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _moments_of_block(  # type: ignore[no-untyped-def]
-    nodes, head, only, width, states, relations, boundary, edge_mask, edges, variance, found,
-    count,
-):  # fmt: skip
+    nodes, head, width, states, relations, boundary, edge_mask, edges, variance, found, count
+):
     """The moments of the nodes from nodes[0] to nodes[1] for one query."""
     for node in range(nodes[0], nodes[1]):
         count[node] = _moments_of(
-            node, node == head, only, width, states, relations, boundary, edge_mask, edges,
-            variance, found,
+            node, node == head, width, states, relations, boundary, edge_mask, edges, variance,
+            found,
         )  # fmt: skip
 
 
 @njit(parallel=True, cache=True)
 def _moments(  # type: ignore[no-untyped-def]
-    states, relations, boundary, heads, only, edge_mask, edges, blocks, variance, width, found,
-    counts,
-):  # fmt: skip
+    states, relations, boundary, heads, edge_mask, edges, blocks, variance, width, found, counts
+):
     """Arrays are (num_queries, ...), and flat for each query; counts: (num_queries, num_nodes)."""
     num_blocks = len(blocks) - 1
     for task in prange(len(heads) * num_blocks):
         query, block = task // num_blocks, task % num_blocks
         _moments_of_block(
-            blocks[block : block + 2], heads[query], only[query], width, states[query],
-            relations[query], boundary[query], edge_mask, edges, variance, found[query],
-            counts[query],
+            blocks[block : block + 2], heads[query], width, states[query], relations[query],
+            boundary[query], edge_mask, edges, variance, found[query], counts[query],
         )  # fmt: skip
 
 
 @njit(cache=True)
 def _add_gradients_of(  # type: ignore[no-untyped-def]
-    node, number, only, width, states, relations, found, gradient, edge_mask, edges, constant,
+    node, number, width, states, relations, found, gradient, edge_mask, edges, constant,
     of_states, of_relations,
 ):  # fmt: skip
     """Add the gradients of the messages of a node to their sources and relations."""
@@ -206,7 +185,7 @@ def _add_gradients_of(  # type: ignore[no-untyped-def]
         curve = load(gradient, place + width) / (deviation * fill(found, number))
         curve = where_larger(deviation * deviation, fill(found, constant), curve)
         for edge in range(offsets[node], offsets[node + 1]):
-            if edge_mask[edge] > 0 and (only == ANY_SOURCE or sources[edge] == only):
+            if edge_mask[edge] > 0:
                 at_source = np.intp(sources[edge]) * width + column
                 at_relation = np.intp(relation_rows[edge]) * width + column
                 state, factor = load(states, at_source), load(relations, at_relation)
@@ -220,24 +199,23 @@ def _add_gradients_of(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _add_gradients_of_query(  # type: ignore[no-untyped-def]
-    only, width, states, relations, found, gradient, edge_mask, count, edges, constant,
+    width, states, relations, found, gradient, edge_mask, count, edges, constant,
     of_states, of_relations,
 ):  # fmt: skip
     for node in range(len(count)):
         _add_gradients_of(
-            node, count[node], only, width, states, relations, found, gradient, edge_mask, edges,
+            node, count[node], width, states, relations, found, gradient, edge_mask, edges,
             constant, of_states, of_relations,
         )  # fmt: skip
 
 
 @njit(parallel=True, cache=True)
 def _add_gradients(  # type: ignore[no-untyped-def]
-    states, relations, found, gradient, only, edge_mask, count, edges, constant, width,
+    states, relations, found, gradient, edge_mask, count, edges, constant, width,
     of_states, of_relations,
 ):  # fmt: skip
     for query in prange(len(states)):
         _add_gradients_of_query(
-            only[query], width, states[query], relations[query], found[query], gradient[query],
-            edge_mask, count, edges, states.dtype.type(constant), of_states[query],
-            of_relations[query],
+            width, states[query], relations[query], found[query], gradient[query], edge_mask,
+            count, edges, states.dtype.type(constant), of_states[query], of_relations[query],
         )  # fmt: skip

@@ -18,7 +18,6 @@ from nodepiece.encoders.message_moments import (
 
 EDGES_AT_ONCE = 8
 COLUMNS_AT_ONCE = 128  # with 256 the forward pass takes 2.5 times as long on one H200
-HEAD_EDGES_AT_ONCE = 32  # of a head along one relation
 PARTIALS = tl.constexpr(4)  # sum, sum of squares, maximum, minimum
 
 
@@ -60,7 +59,6 @@ def _moments(  # type: ignore[no-untyped-def]
     states, relations, boundary, heads, edge_mask, sources, relation_rows, chunks,
     found, counts, partials, numbers,
     width, DIM: tl.constexpr, VARIANCE: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr,
-    FROM_HEADS: tl.constexpr,
 ):  # fmt: skip
     chunk = tl.program_id(0)
     node = tl.load(chunks + 4 * chunk)
@@ -74,8 +72,6 @@ def _moments(  # type: ignore[no-untyped-def]
     highs = tl.full([EDGES, BLOCK], -float("inf"), tl.float32)
     lows = tl.full([EDGES, BLOCK], float("inf"), tl.float32)
     number = tl.zeros([EDGES], tl.float32)
-    if FROM_HEADS:
-        head = tl.load(heads + column // DIM, mask=has_column, other=-1)
     for begin in range(start, stop, EDGES):
         position = begin + tl.arange(0, EDGES)
         inside = position < stop
@@ -83,10 +79,7 @@ def _moments(  # type: ignore[no-untyped-def]
         source = tl.load(sources + position, mask=inside, other=0)
         relation = tl.load(relation_rows + position, mask=inside, other=0)
         mask = visible[:, None] & has_column[None, :]
-        has_state = mask
-        if FROM_HEADS:
-            has_state = mask & (source[:, None] == head[None, :])
-        message = _messages(states, source, relations, relation, column, has_state, width)
+        message = _messages(states, source, relations, relation, column, mask, width)
         totals += message
         squares += message * message
         highs = tl.maximum(highs, tl.where(mask, message, -float("inf")))
@@ -148,8 +141,6 @@ def moments(
     heads: Tensor,
     edge_mask: Tensor,
     edges: EdgeIndex,
-    *,
-    from_heads: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """See `message_moments.moments`; float32 sums in a fixed order."""
     num_nodes, num_queries, dim = states.shape
@@ -168,7 +159,7 @@ def moments(
         states, relations, boundary, heads, edge_mask, edges.source.rows, edges.relation.rows,
         chunks, found, counts, partials, numbers,
         width, DIM=dim, VARIANCE=SMALLEST_VARIANCE, BLOCK=block, EDGES=EDGES_AT_ONCE,
-        FROM_HEADS=from_heads, num_warps=_warps(block),
+        num_warps=_warps(block),
     )  # fmt: skip
     if len(split):
         _combine[(len(split), columns)](
@@ -176,32 +167,6 @@ def moments(
             width, DIM=dim, VARIANCE=SMALLEST_VARIANCE, BLOCK=block, num_warps=_warps(block),
         )  # fmt: skip
     return found, counts
-
-
-@triton.jit
-def _slopes(  # type: ignore[no-untyped-def]
-    found, gradient, cells, number, mask, DIM: tl.constexpr, CONSTANT: tl.constexpr
-):  # fmt: skip
-    """What the gradient of a message needs of its target: cells are those of the mean."""
-    mean = tl.load(found + cells, mask=mask, other=0.0).to(tl.float32)
-    deviation = tl.load(found + cells + DIM, mask=mask, other=1.0).to(tl.float32)
-    high = tl.load(found + cells + 2 * DIM, mask=mask, other=0.0).to(tl.float32)
-    low = tl.load(found + cells + 3 * DIM, mask=mask, other=0.0).to(tl.float32)
-    of_mean = tl.load(gradient + cells, mask=mask, other=0.0).to(tl.float32)
-    of_deviation = tl.load(gradient + cells + DIM, mask=mask, other=0.0).to(tl.float32)
-    of_high = tl.load(gradient + cells + 2 * DIM, mask=mask, other=0.0).to(tl.float32)
-    of_low = tl.load(gradient + cells + 3 * DIM, mask=mask, other=0.0).to(tl.float32)
-    is_constant = deviation * deviation <= CONSTANT
-    curve = tl.where(is_constant, 0.0, of_deviation / deviation) / number
-    return of_mean / number, curve, mean, high, low, of_high, of_low
-
-
-@triton.jit
-def _gradient_of(message, slope, curve, mean, high, low, of_high, of_low):  # type: ignore[no-untyped-def]
-    value = slope + curve * (message - mean)
-    value += tl.where(message == high, of_high, 0.0)
-    value += tl.where(message == low, of_low, 0.0)
-    return value
 
 
 @triton.jit
@@ -218,9 +183,17 @@ def _gradients(  # type: ignore[no-untyped-def]
     has_column = column < width
     cells = node.to(tl.int64) * (5 * width) + (column // DIM) * (5 * DIM) + column % DIM
     number = tl.load(counts + node)
-    slope, curve, mean, high, low, of_high, of_low = _slopes(
-        found, gradient, cells, number, has_column, DIM, CONSTANT
-    )
+    mean = tl.load(found + cells, mask=has_column, other=0.0).to(tl.float32)
+    deviation = tl.load(found + cells + DIM, mask=has_column, other=1.0).to(tl.float32)
+    high = tl.load(found + cells + 2 * DIM, mask=has_column, other=0.0).to(tl.float32)
+    low = tl.load(found + cells + 3 * DIM, mask=has_column, other=0.0).to(tl.float32)
+    of_mean = tl.load(gradient + cells, mask=has_column, other=0.0).to(tl.float32)
+    of_deviation = tl.load(gradient + cells + DIM, mask=has_column, other=0.0).to(tl.float32)
+    of_high = tl.load(gradient + cells + 2 * DIM, mask=has_column, other=0.0).to(tl.float32)
+    of_low = tl.load(gradient + cells + 3 * DIM, mask=has_column, other=0.0).to(tl.float32)
+    is_constant = deviation * deviation <= CONSTANT
+    curve = tl.where(is_constant, 0.0, of_deviation / deviation) / number
+    slope = of_mean / number
     for begin in range(start, stop, EDGES):
         position = begin + tl.arange(0, EDGES)
         inside = position < stop
@@ -229,10 +202,9 @@ def _gradients(  # type: ignore[no-untyped-def]
         relation = tl.load(relation_rows + position, mask=inside, other=0)
         mask = visible[:, None] & has_column[None, :]
         message = _messages(states, source, relations, relation, column, mask, width)
-        value = _gradient_of(
-            message, slope[None, :], curve[None, :], mean[None, :], high[None, :], low[None, :],
-            of_high[None, :], of_low[None, :],
-        )  # fmt: skip
+        value = slope[None, :] + curve[None, :] * (message - mean[None, :])
+        value += tl.where(message == high[None, :], of_high[None, :], 0.0)
+        value += tl.where(message == low[None, :], of_low[None, :], 0.0)
         value = tl.where(mask, value, 0.0)
         place = position.to(tl.int64)[:, None] * width + column[None, :]
         tl.store(gradients + place, value, mask=inside[:, None] & has_column[None, :])
@@ -261,67 +233,6 @@ def message_gradients(
             EDGES=EDGES_AT_ONCE, num_warps=_warps(block),
         )  # fmt: skip
     return gradients
-
-
-@triton.jit
-def _gradients_from_heads(  # type: ignore[no-untyped-def]
-    states, relations, heads, edge_mask, targets, pair_offsets, pairs, pair_relations,
-    edge_offsets, pair_edges, found, counts, gradient, sums, width,
-    DIM: tl.constexpr, CONSTANT: tl.constexpr, EDGES: tl.constexpr,
-):  # fmt: skip
-    """One program for each query and each relation of its head."""
-    query = tl.program_id(0)
-    head = tl.load(heads + query)
-    at = tl.load(pair_offsets + head) + tl.program_id(1)
-    if at < tl.load(pair_offsets + head + 1):
-        pair = tl.load(pairs + at)
-        relation = tl.load(pair_relations + pair)
-        start = tl.load(edge_offsets + pair)
-        stop = tl.load(edge_offsets + pair + 1)
-        lane = tl.arange(0, DIM)
-        column = query * DIM + lane
-        state = tl.load(states + head * width + column).to(tl.float32)
-        message = state * tl.load(relations + relation * width + column).to(tl.float32)
-        message = message.to(states.dtype.element_ty).to(tl.float32)[None, :]
-        total = tl.zeros([EDGES, DIM], tl.float32)
-        for begin in range(start, stop, EDGES):
-            position = begin + tl.arange(0, EDGES)
-            edge = tl.load(pair_edges + position, mask=position < stop, other=0)
-            visible = tl.load(edge_mask + edge, mask=position < stop, other=0.0) > 0
-            target = tl.load(targets + edge, mask=visible, other=0)
-            number = tl.load(counts + target, mask=visible, other=1.0)
-            cells = target[:, None] * (5 * width) + query * (5 * DIM) + lane[None, :]
-            slope, curve, mean, high, low, of_high, of_low = _slopes(
-                found, gradient, cells, number[:, None], visible[:, None], DIM, CONSTANT
-            )
-            value = _gradient_of(message, slope, curve, mean, high, low, of_high, of_low)
-            total += tl.where(visible[:, None], value, 0.0)
-        tl.store(sums + relation * width + column, tl.sum(total, axis=0))
-
-
-def gradients_by_relation(
-    heads: Tensor,
-    states: Tensor,
-    relations: Tensor,
-    edge_mask: Tensor,
-    found: Tensor,
-    count: Tensor,
-    gradient: Tensor,
-    edges: EdgeIndex,
-) -> Tensor:
-    """The sum of the gradients of a head's messages: float32 (num_relations, num_queries, dim)."""
-    _, num_queries, dim = states.shape
-    sums = torch.zeros(relations.shape, device=states.device)
-    pairs = edges.pairs
-    if sums.numel() and pairs.sources.largest:
-        of_heads, of_pairs = pairs.sources.edges, pairs.of_edges.edges
-        _gradients_from_heads[(num_queries, pairs.sources.largest)](
-            states, relations, heads, edge_mask, edges.target.rows,
-            of_heads.offsets, of_heads.members, pairs.relations.rows,
-            of_pairs.offsets, of_pairs.members, found, count, gradient, sums, num_queries * dim,
-            DIM=dim, CONSTANT=variance_of_constants(states.dtype), EDGES=HEAD_EDGES_AT_ONCE,
-        )  # fmt: skip
-    return sums
 
 
 def _warps(block: int) -> int:
