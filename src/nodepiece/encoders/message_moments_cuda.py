@@ -16,8 +16,13 @@ from nodepiece.encoders.message_moments import (
     variance_of_constants,
 )
 
-EDGES_AT_ONCE = 8
-COLUMNS_AT_ONCE = 128  # with 256 the forward pass takes 2.5 times as long on one H200
+# Small programs: with more numbers or warps, fewer of them have room on a GPU side by side. On one
+# H200 the moments of FB15k-237 take .48 ms so, and .94 ms with 1024 numbers and two warps, the
+# gradients .71 and .86 ms (`benchmarks/message_kernels.py`).
+COLUMNS_AT_ONCE = 128
+NUMBERS_AT_ONCE = 256  # columns times edges of a program of the moments
+GRADIENTS_AT_ONCE = 512  # and of the gradients
+WARPS = 1
 PARTIALS = tl.constexpr(4)  # sum, sum of squares, maximum, minimum
 
 
@@ -158,13 +163,13 @@ def moments(
     _moments[(len(chunks), columns)](
         states, relations, boundary, heads, edge_mask, edges.source.rows, edges.relation.rows,
         chunks, found, counts, partials, numbers,
-        width, DIM=dim, VARIANCE=SMALLEST_VARIANCE, BLOCK=block, EDGES=EDGES_AT_ONCE,
-        num_warps=_warps(block),
+        width, DIM=dim, VARIANCE=SMALLEST_VARIANCE, BLOCK=block, EDGES=NUMBERS_AT_ONCE // block,
+        num_warps=WARPS,
     )  # fmt: skip
     if len(split):
         _combine[(len(split), columns)](
             states, boundary, heads, split, partials, numbers, found, counts,
-            width, DIM=dim, VARIANCE=SMALLEST_VARIANCE, BLOCK=block, num_warps=_warps(block),
+            width, DIM=dim, VARIANCE=SMALLEST_VARIANCE, BLOCK=block, num_warps=WARPS,
         )  # fmt: skip
     return found, counts
 
@@ -230,10 +235,6 @@ def message_gradients(
             states, relations, edge_mask, edges.source.rows, edges.relation.rows, chunks,
             found, count, gradient, gradients,
             width, DIM=dim, CONSTANT=variance_of_constants(states.dtype), BLOCK=block,
-            EDGES=EDGES_AT_ONCE, num_warps=_warps(block),
+            EDGES=GRADIENTS_AT_ONCE // block, num_warps=WARPS,
         )  # fmt: skip
     return gradients
-
-
-def _warps(block: int) -> int:
-    return min(8, max(1, block // 64))
