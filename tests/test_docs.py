@@ -182,14 +182,15 @@ def test_the_readme_has_the_mean_of_the_inductive_splits() -> None:
         for version in (1, 2, 3, 4)
     ]
     found = {each.name: each for each in by_seed(read_measurements(RESULTS))}
-    hits = [found[name].of_seeds["hits@10"] for name in names]
-    of_seeds = [sum(each) / 12 for each in zip(*hits, strict=True)]
+    hits = [found[name].of_seeds.get("hits@10") for name in names]
     paper = [PAPER_ROWS[name.replace("-best", "-paper")].scores[-1] for name in names]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
-    ours = f"{format_score(mean(of_seeds))} ± {format_score(stdev(of_seeds))}"
-    assert len(of_seeds) == 3
-    assert f"mean of 12 splits | {ours} over three seeds, with walks" in readme
+    ours = format_score(mean(found[name].found["hits@10"] for name in names))
+    if all(hits):
+        of_seeds = [mean(each) for each in zip(*hits, strict=True)]
+        ours += f" ± {format_score(stdev(of_seeds))} over {len(of_seeds)} seeds"
+    assert f"mean of 12 splits | {ours}, with walks" in readme
     assert f"the paper: {format_score(sum(paper) / 12)} |" in readme
 
 
