@@ -13,6 +13,7 @@ from nodepiece.evaluation.known_answers import known_relations, known_tails
 from nodepiece.evaluation.metrics import report_links, summarize
 from nodepiece.evaluation.ranking import LinkRanks, filtered_ranks, rank_links, rank_relations
 from nodepiece.graph.arrays import FloatArray, IntArray
+from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 NUM_NODES, NUM_RELATIONS = 5, 2
 ONE_ROW, PLENTY = 1, 2**30  # bytes
@@ -110,10 +111,38 @@ def test_the_memory_budget_changes_the_batches_and_not_the_ranks() -> None:
     for other in ranks[1:]:
         np.testing.assert_array_equal(other.head, ranks[0].head)
         np.testing.assert_array_equal(other.tail, ranks[0].tail)
+    queries = with_inverses(KnowledgeGraph(triples, NUM_NODES, NUM_RELATIONS))
+    num_distinct = len(np.unique(queries[:, :2], axis=0))
     assert sizes[ONE_ROW] == [1] * 40
-    assert sizes[PLENTY] == [40]
+    assert sizes[PLENTY] == [num_distinct]  # fewer than 40
     assert 1 < len(sizes[1000]) < 40
     assert max(sizes[1000]) * NUM_NODES * ranking.BYTES_PER_SCORE <= 1000
+
+
+def test_queries_with_several_answers_are_scored_once() -> None:
+    facts, triples, table = random_case(np.random.default_rng(3))
+    asked: list[tuple[int, int]] = []
+    shown: list[Tensor] = []
+
+    def score(heads: Tensor, relations: Tensor) -> Tensor:
+        asked.extend(zip(heads.tolist(), relations.tolist(), strict=True))
+        return table[heads, relations]
+
+    rank_links(
+        score,
+        triples,
+        known_tails(facts, NUM_NODES, NUM_RELATIONS),
+        memory_budget=PLENTY,
+        device="cpu",
+        on_scores=lambda places, scores: shown.extend((places, scores)),
+    )
+
+    queries = with_inverses(KnowledgeGraph(triples, NUM_NODES, NUM_RELATIONS))
+    assert asked == [tuple(query) for query in np.unique(queries[:, :2], axis=0).tolist()]
+    places, scores = shown
+    assert sorted(places.tolist()) == list(range(len(queries)))
+    heads, relations, _ = torch.tensor(queries).long()[places].T
+    assert torch.equal(scores, table[heads, relations])
 
 
 def test_a_model_that_scores_everything_alike_lands_in_the_middle() -> None:

@@ -115,18 +115,18 @@ def test_ranks_are_those_counted_one_by_one(memory_budget: int) -> None:
     np.testing.assert_array_equal(among_all.tail, apart.tail)
 
 
-def test_every_query_is_scored_once() -> None:
+def test_every_query_is_scored_once_for_all_draws_and_answers() -> None:
     facts = random_facts(40)
     known, queries = known_tails(facts, NUM_NODES, NUM_RELATIONS), queries_of(facts)
     negatives = sample_negatives(queries, known, (3, 7), rng=np.random.default_rng(3))
-    asked: list[int] = []
+    asked: list[tuple[int, int]] = []
 
     def score(heads: Tensor, relations: Tensor) -> Tensor:
-        asked.extend(heads.tolist())
+        asked.extend(zip(heads.tolist(), relations.tolist(), strict=True))
         return torch.zeros(len(heads), NUM_NODES)
 
-    rank_among_sampled(score, facts, negatives, known, memory_budget=2**12, device="cpu")
-    assert asked == queries[:, 0].tolist()
+    rank_among_sampled(score, facts, negatives, known, memory_budget=2**20, device="cpu")
+    assert asked == [tuple(query) for query in np.unique(queries[:, :2], axis=0).tolist()]
 
 
 def test_a_report_is_the_mean_over_draws_and_how_far_they_are_apart() -> None:

@@ -18,7 +18,7 @@ from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 ScoreAll = Callable[[Tensor, Tensor], Tensor]  # two ids a query, (batch,) each -> (batch, all)
 Progress = Callable[[int, int], None]  # queries ranked so far, queries in all
-OnScores = Callable[[slice, Tensor], None]  # a slice of the queries, their scores (batch, all)
+OnScores = Callable[[Tensor, Tensor], None]  # places of queries (batch,), scores (batch, all)
 
 BYTES_PER_SCORE = 16  # scores, their differences, and as much again inside the scoring function
 BYTES_PER_ANSWER = 64  # a known answer as row, column, position and score
@@ -54,7 +54,9 @@ def rank_links(
     `score_tails` takes heads and relations, (batch,) each, on `device`, and gives (batch,
     num_nodes). A head is ranked as the tail of the inverse relation. Batches are as large as
     `memory_budget` bytes for scores allow, one query at least; the ranks do not depend on it.
-    `on_scores` is called with the scores of every batch of queries: first tails, then heads.
+    Queries are ranked in the order of their heads and relations, so that those with several answers
+    are scored once. `on_scores` is called with the scores of every batch, and with the places of
+    its queries: facts by their tails first, then facts by their heads.
     """
     _check_kind(known, "tails")
     graph = KnowledgeGraph(triples, known.num_nodes, known.num_relations)
@@ -162,28 +164,37 @@ def _rank(
     """Rank all queries; indices are moved to the device once, and ranks back at the end."""
     if not len(queries):
         raise InputError("there are no facts to rank; give at least one")
+    order = np.lexsort((queries[:, 1], queries[:, 0]))  # equal queries next to each other
+    queries = queries[order]
     start, num_known = known.find(queries[:, 0], queries[:, 1])
+    place = torch.tensor(order, device=device)
     first, second, target = torch.tensor(queries.T, dtype=torch.int64, device=device)
     if by_position:
-        first = torch.arange(len(queries), device=device)
+        first = place
     start, answers_of_queries = known.only_of(start, num_known)
     known_start, known_count, answers = (
         torch.tensor(array, device=device) for array in (start, num_known, answers_of_queries)
     )
+    ids = order[:, None] if by_position else queries[:, :2]
     ranks = torch.empty(len(queries), dtype=torch.float64, device=device)
     with torch.no_grad():
         for batch in query_batches(num_known, known.num_candidates, memory_budget, device):
-            scores = score_all(first[batch], second[batch])[:, : known.num_candidates]
+            asked, row_of_query = distinct_rows(ids[batch])
+            asked += batch.start
+            scores = score_all(first[asked], second[asked])[:, : known.num_candidates]
             if scores.shape[1] < known.num_candidates:
                 raise InputError(
                     f"the model scores {scores.shape[1]} of {known.num_candidates} candidates; "
                     "rank with the graph it was trained on"
                 )
+            if len(asked) < len(row_of_query):
+                scores = scores[row_of_query]
             total = int(num_known[batch].sum())
             row, position = expand_runs(known_start[batch], known_count[batch], total)
-            ranks[batch] = filtered_ranks(scores, target[batch], row, answers[position].long())
+            found = filtered_ranks(scores, target[batch], row, answers[position].long())
+            ranks[place[batch]] = found
             if on_scores is not None:
-                on_scores(batch, scores)
+                on_scores(place[batch], scores)
             if progress is not None:
                 progress(batch.stop, len(queries))
     result: FloatArray = ranks.cpu().numpy()
@@ -193,6 +204,16 @@ def _rank(
             "training diverged; lower the learning rate"
         )
     return result
+
+
+def distinct_rows(rows: IntArray | LongArray) -> tuple[LongArray, LongArray]:
+    """Of sorted rows: the places of those that differ from the one before, and which each equals.
+
+    (num_rows, width) -> (num_distinct,), (num_rows,).
+    """
+    is_new = np.ones(len(rows), dtype=bool)
+    is_new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    return np.flatnonzero(is_new), np.cumsum(is_new) - 1
 
 
 def query_batches(

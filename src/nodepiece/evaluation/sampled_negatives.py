@@ -13,7 +13,7 @@ from nodepiece.evaluation.known_answers import KnownAnswers
 from nodepiece.evaluation.metrics import report_links
 from nodepiece.evaluation.ranking import LinkRanks, Progress, ScoreAll, rank_links
 from nodepiece.evaluation.report import Report, Scores
-from nodepiece.evaluation.sampled_ranking import ranks_of_first, to_host
+from nodepiece.evaluation.sampled_ranking import ranks_of_first
 from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
@@ -98,7 +98,11 @@ def rank_among_sampled(
     graph = KnowledgeGraph(triples, known.num_nodes, known.num_relations)
     answers = torch.tensor(with_inverses(graph)[:, 2]).to(device).long()
     drawn = torch.tensor(negatives).to(device).long()
-    parts: list[Tensor] = []
+    found = torch.empty(drawn.shape[:2], dtype=torch.float64, device=device)
+
+    def rank_batch(queries: Tensor, scores: Tensor) -> None:
+        found[queries] = _rank_sampled(scores, answers[queries], drawn[queries])
+
     among_all = rank_links(
         score_tails,
         triples,
@@ -106,12 +110,10 @@ def rank_among_sampled(
         memory_budget=memory_budget,
         device=device,
         progress=progress,
-        on_scores=lambda rows, scores: parts.append(
-            _rank_sampled(scores, answers[rows], drawn[rows])
-        ),
+        on_scores=rank_batch,
     )
-    ranks_among_sampled = to_host(parts).T  # (num_draws, num_queries)
-    return [_split(ranks, graph.triples[:, 1]) for ranks in ranks_among_sampled], among_all
+    ranks_of_draws = found.T.cpu().numpy()  # (num_draws, num_queries)
+    return [_split(ranks, graph.triples[:, 1]) for ranks in ranks_of_draws], among_all
 
 
 def _rank_sampled(scores: Tensor, answers: Tensor, drawn: Tensor) -> Tensor:
