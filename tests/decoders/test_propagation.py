@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nodepiece.decoders.path_scorers import PathGraph
-from nodepiece.decoders.propagation import Propagation, PropagationSettings
+from nodepiece.decoders.propagation import NUMBERS_ON_CPU, Propagation, PropagationSettings
 from nodepiece.encoders import message_moments_cpu
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.errors import InputError
@@ -77,6 +77,22 @@ def test_kernels_and_plain_pytorch_give_the_same_scores_and_gradients() -> None:
     fast = result()
     with patch.object(message_moments_cpu, "has_kernel", lambda *values: False):
         torch.testing.assert_close(fast, result(), rtol=1e-4, atol=1e-5)
+
+
+def test_on_a_cpu_few_queries_are_scored_at_once_with_the_same_scores() -> None:
+    model, heads = model_of(2), torch.arange(5)
+    relations = torch.tensor([0, 1, 2, 3, 0])
+    graph = PathGraph(edges_of(BOTH_WAYS), torch.zeros(4, 1))
+    whole = model.scores(heads, relations, graph)
+    numbers = 5 * 4 * 5  # of the moments and the state of a query
+    for limit, at_once in ((numbers, 1), (2 * numbers, 2), (numbers - 1, 1)):
+        with (
+            patch("nodepiece.decoders.propagation.NUMBERS_ON_CPU", limit),
+            torch.no_grad(),
+        ):
+            assert model.queries_at_once(graph) == at_once
+            torch.testing.assert_close(model(heads, relations, graph), whole)
+    assert 4 * NUMBERS_ON_CPU < 2**25
 
 
 def test_settings_out_of_range_are_refused() -> None:

@@ -20,7 +20,9 @@ from nodepiece.encoders.scaled_update import scaled_update
 from nodepiece.errors import InputError
 
 NUM_SCALERS = 3  # of the degree: 1, growing with it, falling with it
-NUMBERS_AT_ONCE = 2**28  # of message moments that are held for queries without gradients
+# Of message moments that are held for queries without gradients. On a CPU arrays stay below 32 MiB:
+# the memory of larger ones goes back to the system each time, and takes half of the time to get.
+NUMBERS_AT_ONCE, NUMBERS_ON_CPU = 2**28, 8_000_000
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,10 @@ class Propagation(PathScorer):
     def queries_at_once(self, graph: PathGraph) -> int:
         if graph.query_edges is not None:
             return 1  # each has a graph of its own
-        width = len(self.hidden) // 2
-        return max(1, NUMBERS_AT_ONCE // (width * (NUM_MOMENTS + 1) * graph.num_nodes))
+        width, most = len(self.hidden) // 2, NUMBERS_AT_ONCE
+        if not self.hidden.is_cuda:
+            most = NUMBERS_ON_CPU
+        return max(1, most // (width * (NUM_MOMENTS + 1) * graph.num_nodes))
 
     def scores(self, heads: Tensor, relations: Tensor, graph: PathGraph) -> Tensor:
         """(num_queries, num_nodes): states in bfloat16 inside torch.autocast on CUDA.

@@ -93,9 +93,10 @@ def score_facts(snapshot: Scoring, triples: LongArray, memory_budget: int) -> Sc
     targets = np.concatenate([direct[:, 2], direct[:, 0]])
     scores = np.empty(len(targets), np.float32)  # of tails, then of heads
 
-    def keep_scores(batch: slice, found: Tensor) -> None:
-        target = torch.from_numpy(targets[batch])
-        scores[batch] = found[torch.arange(len(target)), target].float().cpu().numpy()
+    def keep_scores(queries: Tensor, found: Tensor) -> None:
+        places = queries.cpu().numpy()
+        target = torch.from_numpy(targets[places])
+        scores[places] = found[torch.arange(len(target)), target].float().cpu().numpy()
 
     known = snapshot.candidates.known_tails
     ranks = rank_links(
