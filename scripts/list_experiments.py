@@ -37,8 +37,8 @@ nodepiece train fb15k-237-paper -o runs/fb15k-237-paper
 settings of one and marks those that differ from the defaults. The run folder then holds the result
 (`metrics.json`) and all settings, defaults included (`config.toml`). `--set training.epochs=5`
 changes one of them for a run; a TOML file of your own with `extends = "fb15k-237-paper"` changes
-some for good. `python -m benchmarks.train_recipes NAME... --seeds 0 1 2`, in a clone, trains several
-one after another and keeps their results.
+some for good. `python -m benchmarks.train_recipes NAME... --seeds 0 1 2`, in a clone, trains
+several one after another and keeps their results.
 
 "Table 2" and "Table 3" are the paper's tables of transductive link prediction, "Relation
 prediction" the table of its appendix, "Inductive" that of inductive link prediction, where ranks
