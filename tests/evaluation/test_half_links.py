@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from nodepiece.evaluation.baselines import WITH_SHORTCUT, WITHOUT_SHORTCUT, divide_by_shortcut
 from nodepiece.evaluation.half_links import half_links_of
-from nodepiece.evaluation.ranking import LinkRanks
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 NUM_NODES, NUM_RELATIONS = 5, 2
@@ -54,11 +53,65 @@ def test_scores_are_those_of_counting_by_hand(triples: set[tuple[int, int, int]]
     np.testing.assert_allclose(found, expected)
 
 
+def pairs_of_nodes() -> tuple[torch.Tensor, torch.Tensor]:
+    nodes = torch.arange(NUM_NODES)
+    return nodes.repeat_interleave(NUM_NODES), nodes.repeat(NUM_NODES)
+
+
+def slow_naive_bayes(graph: KnowledgeGraph, head: int, tail: int) -> list[float]:
+    edges = with_inverses(graph).tolist()
+    products = []
+    for relation in range(2 * NUM_RELATIONS):
+        of_relation = [edge for edge in edges if edge[1] == relation]
+        number = len(of_relation)
+        of_head = sum(edge[0] == head for edge in of_relation) + 1 / NUM_NODES
+        of_tail = sum(edge[2] == tail for edge in of_relation) + 1 / NUM_NODES
+        products.append(number * (of_head / (number + 1)) * (of_tail / (number + 1)))
+    return [product / sum(products) for product in products]
+
+
+def slow_confidence(graph: KnowledgeGraph, head: int, relation: int, tail: int) -> float:
+    edges = {tuple(edge) for edge in with_inverses(graph).tolist()}
+    best = 0.0
+    for other in range(2 * NUM_RELATIONS):
+        if other != relation and (head, other, tail) in edges:
+            pairs = {(h, t) for h, r, t in edges if r == other}
+            best = max(best, sum((h, relation, t) in edges for h, t in pairs) / len(pairs))
+    return best
+
+
+@given(facts)
+def test_relations_of_a_pair_are_scored_as_by_hand(triples: set[tuple[int, int, int]]) -> None:
+    graph = graph_of(triples)
+    heads, tails = pairs_of_nodes()
+    links = half_links_of(graph)
+    expected = [
+        slow_naive_bayes(graph, head, tail)
+        for head, tail in zip(heads.tolist(), tails.tolist(), strict=True)
+    ]
+    np.testing.assert_allclose(links.naive_bayes.score_relations(heads, tails), expected)
+    larger = [
+        [
+            max(chance, slow_confidence(graph, head, relation, tail))
+            for relation, chance in enumerate(row)
+        ]
+        for head, tail, row in zip(heads.tolist(), tails.tolist(), expected, strict=True)
+    ]
+    np.testing.assert_allclose(links.score_relations(heads, tails), larger)
+
+
+def test_a_head_with_given_edges_is_scored_like_one_of_the_graph() -> None:
+    graph = graph_of({(0, 0, 1), (0, 1, 1), (0, 1, 2), (3, 0, 4), (3, 1, 4), (2, 0, 2)})
+    links, heads = half_links_of(graph), torch.tensor([3, 0, 1])
+    relations = torch.tensor([1, 0, 3])
+    query, edge = links.edges_of(heads)
+    found = links.score_from(query, links.relations[edge], links.tails[edge], relations)
+    assert torch.equal(found, links.score_tails(heads, relations))
+
+
 def test_queries_are_divided_by_whether_half_links_answer_them() -> None:
-    relation = np.zeros(2, np.int32)
-    half_links = LinkRanks(np.array([1.0, 1.5]), np.array([2.0, 1.0]), relation)
-    ranks = LinkRanks(np.array([3.0, 4.0]), np.array([5.0, 6.0]), relation)
-    divided = divide_by_shortcut(ranks, half_links)
+    half_links = np.array([1.0, 1.5, 2.0, 1.0])
+    divided = divide_by_shortcut(np.array([3.0, 4.0, 5.0, 6.0]), half_links)
     assert divided[WITH_SHORTCUT]["mean_rank"] == (3 + 6) / 2
     assert divided[WITHOUT_SHORTCUT]["mean_rank"] == (4 + 5) / 2
 

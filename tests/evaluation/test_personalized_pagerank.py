@@ -34,3 +34,13 @@ def test_scores_are_the_same_for_every_relation_and_nothing_for_the_head_itself(
     assert torch.equal(scores[0], scores[2])
     assert scores[0, 1] > scores[0, 2] > 0
     assert scores[0, 0] == scores[0, 3] == scores[1, 2] == 0
+
+
+def test_a_head_with_given_neighbours_is_the_mean_over_them_and_without_any_nothing() -> None:
+    walk = walk_over(random_graph(0))
+    scores = walk.score_from(np.array([0, 0, 0, 2]), np.array([3, 5, 3, 7]), 3).numpy()
+    from_nodes = walk.from_nodes(np.arange(20))
+    np.testing.assert_allclose(scores[0], (2 * from_nodes[3] + from_nodes[5]) / 3)
+    assert not scores[1].any()
+    np.testing.assert_allclose(scores[2], from_nodes[7])
+    assert walk.score_from(np.empty(0, np.int64), np.empty(0, np.int32), 2).shape == (2, 20)

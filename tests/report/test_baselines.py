@@ -10,11 +10,13 @@ from benchmarks.baselines import shortcuts_of
 from nodepiece.report.baselines import (
     DRAWN,
     baseline_rows,
+    below_half_links,
     inductive_rows,
     read_baselines,
     shortcut_parts,
 )
 from nodepiece.report.document import Table
+from nodepiece.report.measured import Measurement
 
 HALF = {"all nodes": {"mrr": 0.25, "hits@10": 0.5}}
 CONTENT: dict[str, Any] = {
@@ -23,6 +25,16 @@ CONTENT: dict[str, Any] = {
         "wn18rr": {"baselines": {"half-links": HALF}},
         "inductive/nell-995-v2": {
             "baselines": {"half-links": {DRAWN: {"mrr": 0.1, "hits@10": 0.75}, **HALF}}
+        },
+    },
+    "tasks": {
+        "classes-recipe": {
+            **{"task": "node-classification", "dataset": "classes", "label_share": 0.1},
+            "baselines": {"class shares": {"roc_auc": 0.5, "prc_auc": 0.6, "hard_accuracy": 0.0}},
+        },
+        "unseen-recipe": {
+            **{"task": "out-of-sample", "dataset": "wn18rr"},
+            "baselines": {"half-links": HALF["all nodes"]},
         },
     },
     "models": {
@@ -37,14 +49,38 @@ CONTENT: dict[str, Any] = {
 }
 
 
+def run_on(task: str, dataset: str, **more: Any) -> dict[str, Any]:
+    return {"task": task, "dataset": dataset, **more}
+
+
 def test_a_row_has_the_scores_among_all_nodes_and_no_parameters() -> None:
-    assert baseline_rows(CONTENT, "codex-s", 5) == [
+    assert baseline_rows(CONTENT, run_on("link-prediction", "codex-s"), 5) == [
         ["popularity, without training", "0", ".100 / .200", "", "", ""]
     ]
 
 
 def test_a_dataset_without_baselines_has_no_rows() -> None:
-    assert baseline_rows(CONTENT, "fb15k-237", 5) == []
+    assert baseline_rows(CONTENT, run_on("link-prediction", "fb15k-237"), 5) == []
+    assert baseline_rows(CONTENT, run_on("relation-prediction", "codex-s"), 5) == []
+
+
+def test_rows_of_classes_are_those_of_the_same_share_of_labels() -> None:
+    measured = run_on("node-classification", "classes", label_share=0.1)
+    assert baseline_rows(CONTENT, measured, 4) == [
+        ["class shares, without training", "0", ".500 / .600 / .000", "", ""]
+    ]
+    assert not baseline_rows(CONTENT, measured | {"label_share": 0.2}, 4)
+
+
+def test_runs_that_half_links_are_ahead_of_are_named() -> None:
+    about = run_on("out-of-sample", "wn18rr")
+    runs = [Measurement(name, about | {"mrr": mrr}) for name, mrr in (("a", 0.1), ("b", 0.9))]
+    assert below_half_links(CONTENT, runs) == (
+        "- `wn18rr`: half-links, without training, have an MRR of .250, more than 1 of the 2 runs "
+        "(all but `b`)."
+    )
+    assert below_half_links(CONTENT, runs[:1]).endswith("more than 1 of the 1 runs (all).")
+    assert below_half_links(CONTENT, runs[1:]) == ""
 
 
 def test_an_inductive_row_has_a_cell_for_each_split_and_empty_ones_where_none_is_measured() -> None:
@@ -60,7 +96,7 @@ def test_a_model_is_shown_with_and_without_shortcuts() -> None:
 
 
 def test_a_folder_without_the_file_has_no_baselines(tmp_path: Path) -> None:
-    assert read_baselines(tmp_path) == {"datasets": {}, "models": {}}
+    assert read_baselines(tmp_path) == {"datasets": {}, "tasks": {}, "models": {}}
     (tmp_path / "baselines.json").write_text(json.dumps(CONTENT), encoding="utf-8")
     assert read_baselines(tmp_path) == CONTENT
 

@@ -66,6 +66,15 @@ def test_classes_that_follow_from_the_graph_are_learned(tmp_path: Path) -> None:
     assert {answer.name for answer in best if answer.score > 0.5} == stated
 
 
+def test_baselines_are_frequent_classes_and_those_of_neighbours(tmp_path: Path) -> None:
+    """Schools and towns have no labels, so the neighbours of people say nothing here."""
+    finished(experiment(epochs=1), tmp_path / "run")
+    found = load(tmp_path / "run").compare_baselines()
+    assert set(found) == {"class shares", "classes of neighbours"}
+    assert found["class shares"]["roc_auc"] == found["classes of neighbours"]["roc_auc"] == 0.5
+    assert found["class shares"].keys() == {"roc_auc", "prc_auc", "hard_accuracy"}
+
+
 def test_vectors_of_single_nodes_do_not_generalize(tmp_path: Path) -> None:
     """The MLP baseline of the paper memorizes the training nodes."""
     chosen = replace(

@@ -17,6 +17,8 @@ from nodepiece.decoders.walks import WalkSettings
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.node_embedding import NodePieceEmbedding
 from nodepiece.errors import InputError
+from nodepiece.evaluation.half_links import half_links_of
+from nodepiece.evaluation.personalized_pagerank import walk_over
 from nodepiece.graph.adjacency import build_adjacency
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 from nodepiece.inference.facts import Query
@@ -36,6 +38,42 @@ def run(folder: Path, chosen: Experiment, **options: Any) -> dict[str, Any] | No
 def model_of(folder: Path, chosen: Experiment) -> LinkModel:
     opened = OutOfSample.read(chosen, folder)
     return load_trained(opened, folder)[0]
+
+
+def test_baselines_know_the_other_facts_of_the_unseen_node(tmp_path: Path) -> None:
+    """As if the node were in the graph with them, and popularity as it is printed beside a run."""
+    metrics = run(tmp_path / "run", settings())
+    assert metrics is not None
+    opened = load_links(tmp_path / "run")
+    found = opened.compare_baselines()
+    assert found["popularity"] == metrics["popularity"]
+    both = found["queries with a shortcut"], found["queries without a shortcut"]
+    assert sum(part["mrr"] * part["count"] for part in both) / 5 == pytest.approx(metrics["mrr"])
+    task_of = opened.task
+    assert isinstance(task_of, OutOfSample)
+    graph, edges = task_of.graph, task_of.unseen["test"]
+    links, walk = half_links_of(graph), walk_over(graph)
+    expected: dict[str, list[float]] = {"half-links": [], "personalized PageRank": []}
+    columns = list(zip(edges.owners, edges.relations, edges.neighbours, strict=True))
+    for place, (owner, relation, neighbour) in enumerate(columns):
+        mine = [at for at, column in enumerate(columns) if column[0] == owner and at != place]
+        others = [columns[at][1:] for at in mine]
+        rules = links.tail_shares[[relation]].toarray()[0]
+        for r, n in others:
+            rules[n] = max(rules[n], links.confidence(np.array([r]), np.array([relation]))[0])
+        near = np.zeros(graph.num_nodes)
+        if others:
+            near = walk.from_nodes(np.array([n for _, n in others])).mean(axis=0)
+        answers = {n for o, r, n in columns if o == owner and r == relation} - {neighbour}
+        candidates = [node for node in range(graph.num_nodes) if node not in answers]
+        for name, scores in (("half-links", rules), ("personalized PageRank", near)):
+            better = sum(scores[node] > scores[neighbour] for node in candidates)
+            ties = sum(scores[node] == scores[neighbour] for node in candidates) - 1
+            expected[name].append(1 + better + ties / 2)
+    for name, ranks in expected.items():
+        assert found[name]["mean_rank"] == pytest.approx(np.mean(ranks))
+    with pytest.raises(InputError, match="there are no unseen nodes in 'train'"):
+        opened.compare_baselines("train")
 
 
 @pytest.mark.parametrize(

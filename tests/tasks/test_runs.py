@@ -17,7 +17,7 @@ from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.encoders.node_embedding import EncoderSettings
 from nodepiece.errors import InputError
 from nodepiece.evaluation.settings import EvaluationSettings
-from nodepiece.inference.run import load
+from nodepiece.inference.run import load, load_links
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.run_folder import read_config, read_facts
@@ -96,6 +96,12 @@ def test_relations_are_predicted(tmp_path: Path) -> None:
     assert metrics["count"] == 5
     assert set(metrics["relations"]) == {"married to"}
     assert "head" not in metrics
+    found = load_links(tmp_path / "run").compare_baselines()
+    assert list(found)[:3] == ["popularity", "naive Bayes", "half-links"]
+    assert found["popularity"] == metrics["popularity"]
+    parts = [found[name] for name in list(found)[3:]]
+    mean = sum(part["mrr"] * part["count"] for part in parts) / 5
+    assert mean == pytest.approx(metrics["mrr"])
 
 
 def test_relations_may_be_ranked_without_their_inverses(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def evaluate(
         bool,
         typer.Option(
             "--baselines",
-            help="Also three baselines, and the model with and without their shortcuts.",
+            help="Also baselines without training, and the model with and without shortcuts.",
         ),
     ] = False,
     shallow: Annotated[
@@ -73,7 +73,10 @@ def evaluate(
     Popularity, a baseline that knows only how often a node is the tail of a relation, is ranked
     beside the model. --baselines also ranks personalized PageRank and half-links, whose answers
     follow from one other fact of the same two nodes or from a relation's frequent tails, and gives
-    the scores of the model on the queries that half-links answer right, and on the others.
+    the scores of the model on the queries that half-links answer right, and on the others. Where
+    relations are ranked, naive Bayes, which knows the relations of the two ends, takes the place of
+    PageRank, and half-links begin with it; for classes, the baselines are frequent classes and
+    those of neighbours.
     --shallow trains a vector for every node with the decoder, loss and number of steps of the run;
     the vectors are as long as its number of parameters allows.
     """

@@ -2,8 +2,9 @@
 
 Another fact (head, other, tail) of the same pair implies (head, relation, tail) as often as it does
 in training; and a frequent tail of the relation is an answer to any query as often as it is one in
-training. The larger of these probabilities is the score. A model is of use where it finds answers
-that this baseline does not put first.
+training. The larger of these probabilities is the score. Where relations are asked for, the second
+probability is that of the relation given both ends (`naive_bayes.py`). A model is of use where it
+finds answers that this baseline does not put first.
 """
 
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from nodepiece.evaluation.popularity import count_tails
-from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
+from nodepiece.evaluation.naive_bayes import NaiveBayes
+from nodepiece.evaluation.popularity import Popularity, count_tails
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray, positions_of_runs
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 
@@ -27,18 +29,53 @@ class HalfLinks:
     relations: IntArray  # (num_edges,) sorted by head, both ways
     tails: IntArray  # (num_edges,)
     together: csr_array  # (2 * num_relations, 2 * num_relations): P(second | first), of a pair
-    tail_shares: csr_array  # (2 * num_relations, num_nodes): P(tail | relation)
+    popularity: Popularity
+
+    @cached_property
+    def tail_shares(self) -> csr_array:
+        """P(tail | relation): (2 * num_relations, num_nodes)."""
+        shares = self.popularity.counts.astype(np.float64)
+        totals = np.maximum(shares.sum(axis=1), 1)
+        shares.data /= np.repeat(totals, np.diff(shares.indptr))
+        return shares
 
     def score_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
         """Scores for `rank_links`: (batch,), (batch,) -> (batch, num_nodes)."""
-        head, asked = heads.cpu().numpy(), relations.cpu().numpy()
+        query, edge = self.edges_of(heads)
+        return self.score_from(query, self.relations[edge], self.tails[edge], relations)
+
+    def score_from(
+        self, query: LongArray, first: IntArray, tails: IntArray, relations: Tensor
+    ) -> Tensor:
+        """Scores for heads that have given edges: (batch, num_nodes).
+
+        query, first, tails: (num_edges,) each, the query that an edge belongs to, the relation of
+        the edge and its tail. relations: (batch,) asked for.
+        """
+        asked = relations.cpu().numpy()
         scores = self.tail_shares[asked].toarray()
-        starts, numbers = self.offsets[head], self.offsets[head + 1] - self.offsets[head]
-        query = np.repeat(np.arange(len(head)), numbers)
-        edge = np.arange(len(query)) + (starts - (np.cumsum(numbers) - numbers))[query]
-        confidence = self.confidence(self.relations[edge], asked[query])
-        np.maximum.at(scores, (query, self.tails[edge]), confidence)
+        np.maximum.at(scores, (query, tails), self.confidence(first, asked[query]))
         return torch.from_numpy(scores).to(relations.device)
+
+    def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
+        """Scores for `rank_relations`: (batch,), (batch,) -> (batch, 2 * num_relations)."""
+        scores = self.naive_bayes.score_relations(heads, tails).cpu().numpy()
+        query, edge = self.edges_of(heads)
+        is_between = self.tails[edge] == tails.cpu().numpy()[query]
+        query, edge = query[is_between], edge[is_between]
+        joined = self.together[self.relations[edge]].tocoo()
+        np.maximum.at(scores, (query[joined.row], joined.col), joined.data)
+        return torch.from_numpy(scores).to(heads.device)
+
+    @cached_property
+    def naive_bayes(self) -> NaiveBayes:
+        return NaiveBayes(self.popularity)
+
+    def edges_of(self, heads: Tensor) -> tuple[LongArray, LongArray]:
+        """The edges of some heads: the place of the head, and the position of the edge."""
+        head = heads.cpu().numpy()
+        starts = self.offsets[head]
+        return positions_of_runs(starts, self.offsets[head + 1] - starts)
 
     def confidence(self, first: IntArray, second: IntArray) -> FloatArray:
         """P(second | first) of pairs of relations, 0 where they never come together."""
@@ -60,10 +97,7 @@ def half_links_of(graph: KnowledgeGraph) -> HalfLinks:
     edges = with_inverses(graph)
     head, relation, tail = edges[np.argsort(edges[:, 0], kind="stable")].T
     offsets = np.searchsorted(head, np.arange(graph.num_nodes + 1))
-    shares = count_tails(graph).counts.astype(np.float64)
-    totals = np.maximum(shares.sum(axis=1), 1)
-    shares.data /= np.repeat(totals, np.diff(shares.indptr))
-    return HalfLinks(offsets, relation, tail, occur_together(edges, graph), shares)
+    return HalfLinks(offsets, relation, tail, occur_together(edges, graph), count_tails(graph))
 
 
 def occur_together(edges: IntArray, graph: KnowledgeGraph) -> csr_array:

@@ -64,10 +64,9 @@ def summarize(ranks: FloatArray) -> RankingMetrics:
 
 def report_links(ranks: LinkRanks) -> RankingReport:
     """Metrics of both sides together, of each side, and of each relation (both sides)."""
-    both = np.concatenate([ranks.head, ranks.tail])
     relation = np.concatenate([ranks.relation, ranks.relation])
     sides = {"head": summarize(ranks.head), "tail": summarize(ranks.tail)}
-    return RankingReport(summarize(both), sides, _by_relation(both, relation))
+    return RankingReport(summarize(ranks.both), sides, _by_relation(ranks.both, relation))
 
 
 def report_relations(ranks: FloatArray, relation: IntArray) -> RankingReport:

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
 from nodepiece.compiled import njit, prange
 from nodepiece.graph.adjacency import build_adjacency
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 DAMPING = 0.85
@@ -30,7 +30,18 @@ class PersonalizedPageRank:
         chances[np.arange(len(distinct)), distinct] = 0  # the head itself is not an answer
         return torch.from_numpy(chances[place]).to(heads.device)
 
-    def from_nodes(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def score_from(self, query: LongArray, nodes: IntArray, num_queries: int) -> Tensor:
+        """Scores for heads that the graph lacks, by their neighbours: (num_queries, num_nodes).
+
+        query, nodes: (num_given,) each, the query of a neighbour and the neighbour. A walk begins,
+        and begins again, at each of them alike; without any, all chances are 0.
+        """
+        distinct, place = np.unique(nodes, return_inverse=True)
+        share = 1 / np.bincount(query, minlength=num_queries)[query]
+        of_query = csr_array((share, (query, place)), shape=(num_queries, len(distinct)))
+        return torch.from_numpy(of_query @ self.from_nodes(distinct))
+
+    def from_nodes(self, nodes: IntArray | LongArray) -> FloatArray:
         """The distributions of walks from some nodes: (num_given, num_nodes).
 
         More facts between two nodes make a step likelier. Power iteration with Chebyshev

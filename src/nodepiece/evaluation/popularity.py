@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nodepiece.evaluation.known_answers import KnownAnswers
 from nodepiece.evaluation.ranking import LinkRanks
-from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray, positions_of_runs
 from nodepiece.graph.knowledge_graph import KnowledgeGraph, with_inverses
 
 MAX_KNOWN = 10**7  # known answers that are looked up at a time
@@ -37,6 +37,11 @@ class Popularity:
         rows = np.broadcast_to(relations.cpu().numpy()[:, None], columns.shape)
         scores = self.count(rows.ravel(), columns.ravel()).reshape(columns.shape)
         return torch.from_numpy(scores).to(candidates.device)
+
+    def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
+        """Scores for `rank_relations`: the facts of each, (batch, 2 * num_relations)."""
+        facts = torch.from_numpy(np.asarray(self.counts.sum(axis=1))).to(heads.device)
+        return facts.expand(len(heads), -1)
 
     def count(self, relations: IntArray, nodes: IntArray) -> LongArray:
         """How often each node is the tail of a relation: (num_pairs,) twice -> (num_pairs,)."""
@@ -92,8 +97,7 @@ class Popularity:
         num_better = row_ends - right
         num_uncounted = self.counts.shape[1] - (row_ends - row_starts)
         num_tied = np.where(own > 0, right - left, num_uncounted) - 1  # without itself
-        query = np.repeat(np.arange(len(relation)), numbers)
-        place = np.arange(len(query)) + (starts - (np.cumsum(numbers) - numbers))[query]
+        query, place = positions_of_runs(starts, numbers)
         other = known.answers[place]
         theirs = self.count(relation[query], other)
         is_better = theirs > own[query]

@@ -38,6 +38,11 @@ class LinkRanks:
         for name in ("head", "tail", "relation"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
+    @property
+    def both(self) -> FloatArray:
+        """(2 * num_triples,) of the heads, then of the tails."""
+        return np.concatenate([self.head, self.tail])
+
 
 def rank_links(
     score_tails: ScoreAll,

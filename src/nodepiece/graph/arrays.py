@@ -13,6 +13,16 @@ BoolArray = NDArray[np.bool_]
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
+def positions_of_runs(starts: LongArray, counts: LongArray) -> tuple[LongArray, LongArray]:
+    """Runs of `counts` positions from `starts` on: the run of each position, and the position.
+
+    (num_runs,) each -> (num_positions,) each.
+    """
+    run = np.repeat(np.arange(len(counts)), counts)
+    shift = starts - (np.cumsum(counts) - counts)
+    return run, np.arange(len(run)) + shift[run]
+
+
 def read_only(array: NDArray[ScalarT]) -> NDArray[ScalarT]:
     """A read-only view of an array, without a copy."""
     view = array.view()

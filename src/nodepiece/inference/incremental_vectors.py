@@ -20,7 +20,7 @@ from nodepiece.decoders.unseen_nodes import encode_rows
 from nodepiece.encoders.edge_index import EdgeIndex
 from nodepiece.encoders.graph_layers import GraphLayer, Neighbourhoods
 from nodepiece.graph.adjacency import Adjacency
-from nodepiece.graph.arrays import FloatArray, IntArray, LongArray
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray, positions_of_runs
 from nodepiece.tokenizer.token_rows import TokenRows
 
 EDGES_AT_ONCE = 1 << 15  # whose messages are in memory
@@ -157,7 +157,4 @@ class Removed:
 
 def expand_rows(adjacency: Adjacency, nodes: LongArray) -> tuple[LongArray, LongArray]:
     """All edges of some nodes: the place of the node in `nodes`, and the position of the edge."""
-    start, count = adjacency.offsets[nodes], adjacency.degrees[nodes]
-    row = np.repeat(np.arange(len(nodes)), count)
-    shift = start - (np.cumsum(count) - count)
-    return row, np.arange(len(row)) + shift[row]
+    return positions_of_runs(adjacency.offsets[nodes], adjacency.degrees[nodes])

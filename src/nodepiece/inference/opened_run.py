@@ -395,12 +395,13 @@ class Run:
     def compare_baselines(
         self, split: str = "test", *, progress: Progress | None = None
     ) -> dict[str, Scores]:
-        """The metrics of three baselines on the same facts, by name, and where the model helps.
+        """The metrics of baselines on the same facts, by name, and where the model helps.
 
         Popularity counts the tails of a relation, personalized PageRank finds near nodes, and
         half-links follow one other fact of the same two nodes, or a relation's frequent tails. The
         last two entries are of the model: on the queries that half-links answer right, and on the
-        others.
+        others. Where relations are ranked, naive Bayes takes the place of PageRank; classes of
+        nodes have the baselines of `evaluation/class_baselines.py`, and no shortcuts.
         """
         refuse_after_fork()
         if split in EVALUATED and not self.task.num_evaluated(split):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nodepiece.report.document import Part, Table
-from nodepiece.report.measured import TITLES, format_score
+from nodepiece.report.measured import TITLES, Measurement, format_score, score_keys
 from nodepiece.report.published import VERSIONS
 
 BASELINES = "baselines.json"
@@ -27,21 +27,58 @@ nodes here too. Written by `nodepiece evaluate RUN --baselines --json` and
 
 
 def read_baselines(results: Path) -> dict[str, Any]:
-    """The content of the file; without it, no dataset and no model."""
+    """The content of the file; without it, no dataset, no other task and no model."""
     path = results / BASELINES
-    if not path.is_file():
-        return {"datasets": {}, "models": {}}
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {"datasets": {}, "tasks": {}, "models": {}} | found
 
 
-def baseline_rows(content: dict[str, Any], dataset: str, num_columns: int) -> list[list[str]]:
-    """A row of MRR / Hits@10 for each baseline; no parameters, epochs or seconds."""
-    found = content["datasets"].get(dataset, {}).get("baselines", {})
+def baseline_rows(
+    content: dict[str, Any], measured: dict[str, Any], num_columns: int
+) -> list[list[str]]:
+    """A row for each baseline on the task and data of a run; no parameters, epochs or seconds."""
     return [
-        [f"{name}, without training", "0", both(found[name][ALL_NODES]), *[""] * (num_columns - 2)]
-        for name in NAMES
-        if name in found
+        [
+            f"{name}, without training",
+            "0",
+            " / ".join(format_score(scores[key]) for key in score_keys(scores)),
+            *[""] * (num_columns - 2),
+        ]
+        for name, scores in scores_of_baselines(content, measured).items()
     ]
+
+
+def scores_of_baselines(
+    content: dict[str, Any], measured: dict[str, Any]
+) -> dict[str, dict[str, float]]:
+    """The scores of each baseline, by name, on the task and data of a run."""
+    if measured["task"] == "link-prediction":
+        every = content["datasets"].get(measured["dataset"], {}).get("baselines", {})
+        return {name: every[name][ALL_NODES] for name in NAMES if name in every}
+    for record in content["tasks"].values():
+        same = ("task", "dataset", "label_share")
+        if all(record.get(key) == measured.get(key) for key in same):
+            return dict(record["baselines"])
+    return {}
+
+
+def below_half_links(content: dict[str, Any], measurements: list[Measurement]) -> str:
+    """Which runs half-links are ahead of by MRR, dataset by dataset; "" where there is none."""
+    lines = []
+    for dataset in dict.fromkeys(each.found["dataset"] for each in measurements):
+        runs = [each for each in measurements if each.found["dataset"] == dataset]
+        found = scores_of_baselines(content, runs[0].found).get("half-links")
+        if found is None:
+            continue
+        above = [f"`{each.name}`" for each in runs if each.found["mrr"] > found["mrr"]]
+        if len(above) < len(runs):
+            exceptions = f"all but {', '.join(above)}" if above else "all"
+            lines.append(
+                f"- `{dataset}`: half-links, without training, have an MRR of "
+                f"{format_score(found['mrr'])}, more than {len(runs) - len(above)} of the "
+                f"{len(runs)} runs ({exceptions})."
+            )
+    return "\n".join(lines)
 
 
 def inductive_rows(content: dict[str, Any], among: str, key: str) -> list[list[str]]:

@@ -12,11 +12,22 @@ from torch import Tensor
 from nodepiece.data.dataset import Dataset
 from nodepiece.decoders.link_model import LinkModel
 from nodepiece.errors import InputError
-from nodepiece.evaluation.baselines import HALF_LINKS, baselines_of, divide_by_shortcut
+from nodepiece.evaluation.baselines import (
+    Ranks,
+    baselines_of,
+    compare_ranks,
+    relation_baselines_of,
+)
 from nodepiece.evaluation.known_answers import Kind, KnownAnswers, known_relations, known_tails
 from nodepiece.evaluation.metrics import RankingReport, report_links, report_relations
 from nodepiece.evaluation.popularity import Popularity, count_tails
-from nodepiece.evaluation.ranking import LinkRanks, Progress, rank_links, rank_relations
+from nodepiece.evaluation.ranking import (
+    LinkRanks,
+    Progress,
+    ScoreAll,
+    rank_links,
+    rank_relations,
+)
 from nodepiece.evaluation.report import Scores
 from nodepiece.evaluation.sampled_ranking import rank_links_among
 from nodepiece.graph.arrays import FloatArray, IntArray
@@ -91,9 +102,15 @@ class LinkEvaluator:
         return self._report(model, split, self.settings.test_facts, progress)
 
     def popularity(self, split: str) -> RankingReport:
-        """The baseline on the same facts, among the same candidates; every process ranks all."""
+        """The baseline on the same facts, among the same candidates; every process ranks all.
+
+        Popularity of relations is the number of their facts, the same for every pair.
+        """
         facts = self.dataset.part(split)[: self.settings.test_facts or None]
         counts = self.tail_counts
+        if self.ranks_relations:
+            ranks_of_relations = self._rank_relations(counts.score_relations, facts, "cpu", None)
+            return report_relations(ranks_of_relations, facts[:, 1])
         if self.settings.candidates == "given" and self.dataset.negatives is not None:
             negatives = self.dataset.negatives(split)
             ranks = rank_links_among(
@@ -114,27 +131,41 @@ class LinkEvaluator:
         self, model: LinkModel, split: str, progress: Progress | None = None
     ) -> dict[str, Scores]:
         """The metrics of baselines by name, and of the model with and without shortcuts."""
-        if self.ranks_relations or self.settings.candidates == "given":
+        baselines = self.rank_baselines(split, progress)
+        facts = self.dataset.part(split)[: self.settings.test_facts or None]
+        vectors = self.node_vectors(model)
+        with torch.no_grad():
+            if self.ranks_relations:
+                score = relation_scorer(model, vectors)
+                own = self._rank_relations(score, facts, vectors.device, progress)
+            else:
+                own = self._rank_links(model, vectors, split, facts, Processes(), progress).both
+        return compare_ranks(own, baselines)
+
+    def rank_baselines(self, split: str, progress: Progress | None = None) -> Ranks:
+        """The ranks of baselines among all nodes, or all relations, by name."""
+        if self.settings.candidates == "given":
             raise InputError(
-                "baselines are ranked beside link prediction among all nodes; leave --baselines out"
+                "baselines are ranked among all nodes, and this run among given ones; leave "
+                "--baselines out, or set evaluation.candidates = all"
             )
         facts = self.dataset.part(split)[: self.settings.test_facts or None]
-        ranks = {
+        if self.ranks_relations:
+            return {
+                name: self._rank_relations(score, facts, "cpu", progress)
+                for name, score in relation_baselines_of(self.dataset.train).items()
+            }
+        return {
             name: rank_links(
-                score_tails,
+                score,
                 facts,
                 self.known,
                 memory_budget=self.settings.memory_budget,
                 device="cpu",
                 progress=progress,
-            )
-            for name, score_tails in baselines_of(self.dataset.train).items()
+            ).both
+            for name, score in baselines_of(self.dataset.train).items()
         }
-        vectors = self.node_vectors(model)
-        with torch.no_grad():
-            own = self._rank_links(model, vectors, split, facts, Processes(), progress)
-        found = {name: report_links(each).both.to_json() for name, each in ranks.items()}
-        return found | divide_by_shortcut(own, ranks[HALF_LINKS])
 
     def _report(
         self,
@@ -155,7 +186,9 @@ class LinkEvaluator:
             if not self.ranks_relations:
                 ranks = self._rank_links(model, vectors, split, facts, processes, progress)
                 return report_links(ranks)
-            relation_ranks = self._rank_relations(model, vectors, processes.part(facts), progress)
+            relation_ranks = self._rank_relations(
+                relation_scorer(model, vectors), processes.part(facts), vectors.device, progress
+            )
             return report_relations(processes.collect(relation_ranks, len(facts)), facts[:, 1])
 
     def _rank_links(
@@ -196,13 +229,22 @@ class LinkEvaluator:
         return LinkRanks(head, tail, facts[:, 1])
 
     def _rank_relations(
-        self, model: LinkModel, vectors: Tensor, facts: IntArray, progress: Progress | None
+        self,
+        score: ScoreAll,
+        facts: IntArray,
+        device: torch.device | str,
+        progress: Progress | None,
     ) -> FloatArray:
         return rank_relations(
-            lambda heads, tails: model.score_all_relations(heads, tails, vectors),
+            score,
             facts,
             self.known,
             memory_budget=self.settings.memory_budget,
-            device=vectors.device,
+            device=device,
             progress=progress,
         )
+
+
+def relation_scorer(model: LinkModel, vectors: Tensor) -> ScoreAll:
+    """A function that scores all relations between two nodes; vectors: those of all nodes."""
+    return lambda heads, tails: model.score_all_relations(heads, tails, vectors)

@@ -115,7 +115,7 @@ class InductiveEvaluator:
         with torch.no_grad():
             device = model.tables.relations.device
             _, own = self.rank(self.scorer(model), split, number, device, progress)
-        return found | divide_by_shortcut(own, baselines[HALF_LINKS])
+        return found | divide_by_shortcut(own.both, baselines[HALF_LINKS].both)
 
     def evaluate(
         self,

@@ -147,7 +147,7 @@ class LinkPrediction:
         return len(self.dataset.part(split))
 
     def popularity(self, split: str) -> Report | None:
-        if self.evaluator.ranks_relations or not len(self.dataset.part(split)):
+        if not len(self.dataset.part(split)):
             return None
         return self.evaluator.popularity(split).named(self.dataset.names.relation)
 

@@ -16,6 +16,7 @@ from nodepiece.data.labelled_graph import LabelledGraph, NodeLabels
 from nodepiece.data.open import DataSource, open_labelled
 from nodepiece.decoders.class_model import ClassModel
 from nodepiece.errors import InputError
+from nodepiece.evaluation.class_baselines import class_baselines, class_shares
 from nodepiece.evaluation.classification import AREAS, ClassificationReport, classification_report
 from nodepiece.evaluation.ranking import Progress
 from nodepiece.evaluation.report import Report, Scores
@@ -111,17 +112,11 @@ class NodeClassification:
             build_node_embedding(experiment, table, generator=generator),
             torch.tensor(with_inverses(self.graph)),
             2 * self.graph.num_relations,
-            self.class_frequency(),
+            class_shares(self.dataset.labels["train"], len(self.dataset.classes)),
             experiment.classifier,
             experiment.graph,
             generator=generator,
         )
-
-    def class_frequency(self) -> torch.Tensor:
-        """The share of the training nodes that have each class: (num_classes,)."""
-        train, num_classes = self.dataset.labels["train"], len(self.dataset.classes)
-        counts = np.bincount(train.classes[:, 1], minlength=num_classes)
-        return torch.tensor(counts / max(1, len(train.nodes)), dtype=torch.float32)
 
     def make_trainer(self, model: ClassModel, *, generator: torch.Generator) -> Trainer[Any]:
         labels = self.dataset.labels["train"]
@@ -149,9 +144,7 @@ class NodeClassification:
     def evaluate(
         self, model: ClassModel, split: str, *, progress: Progress | None = None
     ) -> Report | None:
-        if split not in SPLITS:
-            raise InputError(f"there is no split {split!r}; it is one of {', '.join(SPLITS)}")
-        labels = self.dataset.labels[split]
+        labels = self.labels_of(split)
         if not len(labels.nodes):
             return None
         (report,) = self.reports(model, labels)
@@ -168,11 +161,20 @@ class NodeClassification:
         self, model: ClassModel, vectors: torch.Tensor, labels: NodeLabels
     ) -> ClassificationReport:
         nodes = torch.tensor(labels.nodes.astype(np.int64)).to(vectors.device)
-        truth = torch.zeros(len(nodes), len(self.dataset.classes), dtype=torch.bool)
+        probabilities = model.logits(nodes, vectors).sigmoid()
+        return classification_report(probabilities, self.truth(labels).to(vectors.device))
+
+    def truth(self, labels: NodeLabels) -> torch.Tensor:
+        """Whether each node has each class: (num_labelled, num_classes)."""
+        truth = torch.zeros(len(labels.nodes), len(self.dataset.classes), dtype=torch.bool)
         row, column = torch.tensor(labels.classes.astype(np.int64)).T
         truth[row, column] = True
-        probabilities = model.logits(nodes, vectors).sigmoid()
-        return classification_report(probabilities, truth.to(vectors.device))
+        return truth
+
+    def labels_of(self, split: str) -> NodeLabels:
+        if split not in SPLITS:
+            raise InputError(f"there is no split {split!r}; it is one of {', '.join(SPLITS)}")
+        return self.dataset.labels[split]
 
     def num_evaluated(self, split: str) -> int:
         return len(self.dataset.labels[split].nodes)
@@ -183,9 +185,18 @@ class NodeClassification:
     def compare_baselines(
         self, model: ClassModel, split: str, *, progress: Progress | None = None
     ) -> dict[str, Scores]:
-        raise InputError(
-            f"no baselines are ranked for {self.experiment.task}; leave --baselines out"
-        )
+        return self.evaluate_baselines(split)
+
+    def evaluate_baselines(self, split: str) -> dict[str, Scores]:
+        """The metrics of baselines by name: frequent classes, and those of neighbours."""
+        labels, train = self.labels_of(split), self.dataset.labels["train"]
+        truth = self.truth(labels)
+        return {
+            name: classification_report(probabilities, truth).scores()
+            for name, probabilities in class_baselines(
+                self.graph, train, len(self.dataset.classes), labels.nodes
+            ).items()
+        }
 
     def remarks(self) -> dict[str, Any]:
         """The numbers of labelled nodes and labels of each split."""

@@ -220,12 +220,15 @@ class OutOfSample:
     def evaluate(
         self, model: OutOfSampleModel, split: str, *, progress: Progress | None = None
     ) -> Report | None:
-        if split not in self.unseen:
-            raise InputError(f"there are no unseen nodes in {split!r}; choose valid or test")
+        self.check_split(split)
         if not self.unseen[split].num_edges:
             return None
         report = self.evaluator.report(model, model.table, split, progress)
         return report.named(self.dataset.names.relation)
+
+    def check_split(self, split: str) -> None:
+        if split not in self.unseen:
+            raise InputError(f"there are no unseen nodes in {split!r}; choose valid or test")
 
     def num_evaluated(self, split: str) -> int:
         return self.unseen[split].num_edges
@@ -236,11 +239,10 @@ class OutOfSample:
         return self.evaluator.popularity(split).named(self.dataset.names.relation)
 
     def compare_baselines(
-        self, model: LinkModel, split: str, *, progress: Progress | None = None
+        self, model: OutOfSampleModel, split: str, *, progress: Progress | None = None
     ) -> dict[str, Scores]:
-        raise InputError(
-            f"no baselines are ranked for {self.experiment.task}; leave --baselines out"
-        )
+        self.check_split(split)
+        return self.evaluator.compare_baselines(model, model.table, split, progress)
 
     def remarks(self) -> dict[str, Any]:
         return {"unseen_nodes": {split: edges.num_unseen for split, edges in self.unseen.items()}}

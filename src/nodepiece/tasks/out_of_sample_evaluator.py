@@ -15,12 +15,22 @@ from nodepiece.decoders.link_model import LinkModel
 from nodepiece.decoders.path_scorers import PathGraph, QueryEdges
 from nodepiece.decoders.unseen_nodes import averages_without_one, encode_rows
 from nodepiece.encoders.edge_index import EdgeIndex
+from nodepiece.evaluation.baselines import (
+    HALF_LINKS,
+    PAGERANK,
+    POPULARITY,
+    Ranks,
+    compare_ranks,
+)
+from nodepiece.evaluation.half_links import half_links_of
 from nodepiece.evaluation.known_answers import KnownAnswers, known_tails_of
 from nodepiece.evaluation.metrics import RankingReport, report_queries
+from nodepiece.evaluation.personalized_pagerank import walk_over
 from nodepiece.evaluation.popularity import count_tails
 from nodepiece.evaluation.ranking import Progress, rank_queries
+from nodepiece.evaluation.report import Scores
 from nodepiece.graph.adjacency import build_adjacency
-from nodepiece.graph.arrays import IntArray, LongArray
+from nodepiece.graph.arrays import FloatArray, IntArray, LongArray, positions_of_runs
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.settings import Experiment
 from nodepiece.tokenizer.new_nodes import tokens_of_new
@@ -54,6 +64,40 @@ class OutOfSampleEvaluator:
         ranks = count_tails(self.graph).rank(queries, known)
         return report_queries(ranks, queries[:, 1], self.graph.num_relations)
 
+    def compare_baselines(
+        self, model: LinkModel, table: TokenTable, split: str, progress: Progress | None = None
+    ) -> dict[str, Scores]:
+        """The metrics of baselines by name, and of the model with and without shortcuts."""
+        baselines = self.rank_baselines(split, progress)
+        queries, known = self._queries(split, self.settings.test_facts)
+        return compare_ranks(self._rank(model, table, split, queries, known, progress), baselines)
+
+    def rank_baselines(self, split: str, progress: Progress | None = None) -> Ranks:
+        """The ranks of baselines, which know the other edges of an unseen node, by name."""
+        edges = self.unseen[split]
+        queries, known = self._queries(split, self.settings.test_facts)
+        half_links, walk = half_links_of(self.graph), walk_over(self.graph)
+
+        def score_half_links(query_rows: Tensor, relations: Tensor) -> Tensor:
+            return half_links.score_from(*other_edges(edges, query_rows.numpy()), relations)
+
+        def score_pagerank(query_rows: Tensor, relations: Tensor) -> Tensor:
+            query, _, neighbours = other_edges(edges, query_rows.numpy())
+            return walk.score_from(query, neighbours, len(query_rows))
+
+        ranked = {
+            name: rank_queries(
+                score,
+                queries,
+                known,
+                memory_budget=self.settings.memory_budget,
+                device="cpu",
+                progress=progress,
+            )
+            for name, score in ((HALF_LINKS, score_half_links), (PAGERANK, score_pagerank))
+        }
+        return {POPULARITY: half_links.popularity.rank(queries, known), **ranked}
+
     def _queries(self, split: str, max_facts: int) -> tuple[IntArray, KnownAnswers]:
         """The first `max_facts` edges of unseen nodes, 0 for all; and the known answers of all."""
         edges, graph = self.unseen[split], self.graph
@@ -70,8 +114,20 @@ class OutOfSampleEvaluator:
         progress: Progress | None,
     ) -> RankingReport:
         """The report on the first `max_facts` facts of a split; 0: on all."""
-        edges, graph = self.unseen[split], self.graph
         queries, known = self._queries(split, max_facts)
+        ranks = self._rank(model, table, split, queries, known, progress)
+        return report_queries(ranks, queries[:, 1], self.graph.num_relations)
+
+    def _rank(
+        self,
+        model: LinkModel,
+        table: TokenTable,
+        split: str,
+        queries: IntArray,
+        known: KnownAnswers,
+        progress: Progress | None,
+    ) -> FloatArray:
+        edges = self.unseen[split]
         model.eval()
         with torch.no_grad():
             seen, heads = model.node_vectors(), self._heads(model, table, split)
@@ -81,7 +137,7 @@ class OutOfSampleEvaluator:
                 scores = model.decoder.score_all_tails(heads[query_rows], relations[relation], seen)
                 return self._add_paths(model, edges, query_rows, relation, scores)
 
-            ranks = rank_queries(
+            return rank_queries(
                 score_tails,
                 queries,
                 known,
@@ -89,7 +145,6 @@ class OutOfSampleEvaluator:
                 device=seen.device,
                 progress=progress,
             )
-        return report_queries(ranks, queries[:, 1], graph.num_relations)
 
     def _heads(self, model: LinkModel, table: TokenTable, split: str) -> Tensor:
         """The vector of the node of every edge, described by its other edges: (num_edges, dim)."""
@@ -153,12 +208,7 @@ def edges_without_one(
 
     asked: (num_queries,) the position in `edges` of each query; new: the id of its unseen node.
     """
-    owners = edges.owners[query_rows]
-    first, count = edges.offsets[owners], edges.offsets[owners + 1] - edges.offsets[owners]
-    query = np.repeat(np.arange(len(query_rows)), count)
-    place = np.arange(len(query)) + (first - (np.cumsum(count) - count))[query]
-    query, place = (column[place != query_rows[query]] for column in (query, place))
-    relation, neighbour = edges.relations[place], edges.neighbours[place]
+    query, relation, neighbour = other_edges(edges, query_rows)
     inverse = (relation + num_relations) % (2 * num_relations)
     itself = np.full_like(neighbour, new)
     return (
@@ -167,6 +217,15 @@ def edges_without_one(
         np.concatenate([relation, inverse]),
         np.concatenate([neighbour, itself]),
     )
+
+
+def other_edges(edges: UnseenEdges, query_rows: LongArray) -> tuple[LongArray, IntArray, IntArray]:
+    """The other edges of the nodes of some edges: query, relation, neighbour."""
+    owners = edges.owners[query_rows]
+    first = edges.offsets[owners]
+    query, place = positions_of_runs(first, edges.offsets[owners + 1] - first)
+    query, place = (column[place != query_rows[query]] for column in (query, place))
+    return query, edges.relations[place], edges.neighbours[place]
 
 
 def rows_without_one(table: TokenTable, graph: KnowledgeGraph, edges: UnseenEdges) -> TokenRows:

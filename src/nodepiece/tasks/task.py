@@ -94,7 +94,7 @@ class Task(Protocol[Model]):
     ) -> dict[str, Scores]:
         """The metrics of baselines on a split by name, and of the model with and without shortcuts.
 
-        A task without them raises an InputError.
+        Nodes have no shortcuts to their classes.
         """
 
     def remarks(self) -> dict[str, Any]:
