@@ -126,3 +126,17 @@ def test_tens_of_thousands_of_relations_take_memory_for_those_that_come_together
     tracemalloc.stop()
     assert scores[0].tolist() == [0.0, 1.0, 0.0]
     assert most < 20e6
+
+
+def test_pairs_with_a_hub_take_memory_for_the_edges_between_them() -> None:
+    """All edges of the hub, for each of 2,000 pairs, would take 320 MB."""
+    leaves = np.arange(1, 10_001, dtype=np.int32)
+    facts = np.stack([np.zeros_like(leaves), np.zeros_like(leaves), leaves], axis=1)
+    links = half_links_of(KnowledgeGraph(facts, 10_001, 1))
+    tails = torch.from_numpy(leaves[:2_000]).long()
+    tracemalloc.start()
+    scores = links.score_relations(torch.zeros_like(tails), tails)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (scores[:, 0] > scores[:, 1]).all()
+    assert most < 5e6

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 
-from nodepiece.evaluation.personalized_pagerank import walk_over
+from nodepiece.evaluation.personalized_pagerank import PersonalizedPageRank, walk_over
+from nodepiece.graph.arrays import FloatArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 
 
@@ -44,3 +46,19 @@ def test_a_head_with_given_neighbours_is_the_mean_over_them_and_without_any_noth
     assert not scores[1].any()
     np.testing.assert_allclose(scores[2], from_nodes[7])
     assert walk.score_from(np.empty(0, np.int64), np.empty(0, np.int32), 2).shape == (2, 20)
+
+
+def test_a_head_with_many_neighbours_takes_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One from each neighbour would take memory for neighbours times nodes."""
+    sizes = []
+    compute = PersonalizedPageRank.from_distributions
+
+    def recorded(self: PersonalizedPageRank, starts: csr_array) -> FloatArray:
+        found = compute(self, starts)
+        sizes.append(found.shape)
+        return found
+
+    monkeypatch.setattr(PersonalizedPageRank, "from_distributions", recorded)
+    neighbours = np.arange(20, dtype=np.int32)
+    walk_over(random_graph(0)).score_from(np.zeros(20, np.int64), neighbours, 1)
+    assert sizes == [(1, 20)]

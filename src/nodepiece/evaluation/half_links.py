@@ -26,7 +26,7 @@ class HalfLinks:
     """The facts of a graph from every node, and how often one relation comes with another."""
 
     offsets: LongArray  # (num_nodes + 1,) of the edges of each head
-    relations: IntArray  # (num_edges,) sorted by head, both ways
+    relations: IntArray  # (num_edges,) both ways, sorted by head and then tail
     tails: IntArray  # (num_edges,)
     together: csr_array  # (2 * num_relations, 2 * num_relations): P(second | first), of a pair
     popularity: Popularity
@@ -60,9 +60,7 @@ class HalfLinks:
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         """Scores for `rank_relations`: (batch,), (batch,) -> (batch, 2 * num_relations)."""
         scores = self.naive_bayes.score_relations(heads, tails).cpu().numpy()
-        query, edge = self.edges_of(heads)
-        is_between = self.tails[edge] == tails.cpu().numpy()[query]
-        query, edge = query[is_between], edge[is_between]
+        query, edge = self.edges_between(heads, tails)
         joined = self.together[self.relations[edge]].tocoo()
         np.maximum.at(scores, (query[joined.row], joined.col), joined.data)
         return torch.from_numpy(scores).to(heads.device)
@@ -76,6 +74,18 @@ class HalfLinks:
         head = heads.cpu().numpy()
         starts = self.offsets[head]
         return positions_of_runs(starts, self.offsets[head + 1] - starts)
+
+    def edges_between(self, heads: Tensor, tails: Tensor) -> tuple[LongArray, LongArray]:
+        """The edges between some pairs of nodes: the place of the pair, and the position."""
+        pairs = heads.cpu().numpy() * (len(self.offsets) - 1) + tails.cpu().numpy()
+        starts = np.searchsorted(self._ends, pairs)
+        return positions_of_runs(starts, np.searchsorted(self._ends, pairs, side="right") - starts)
+
+    @cached_property
+    def _ends(self) -> LongArray:
+        """Both ends of every edge as one number, ascending."""
+        num_nodes = len(self.offsets) - 1
+        return np.repeat(np.arange(num_nodes), np.diff(self.offsets)) * num_nodes + self.tails
 
     def confidence(self, first: IntArray, second: IntArray) -> FloatArray:
         """P(second | first) of pairs of relations, 0 where they never come together."""
@@ -95,7 +105,7 @@ class HalfLinks:
 
 def half_links_of(graph: KnowledgeGraph) -> HalfLinks:
     edges = with_inverses(graph)
-    head, relation, tail = edges[np.argsort(edges[:, 0], kind="stable")].T
+    head, relation, tail = edges[np.lexsort((edges[:, 2], edges[:, 0]))].T
     offsets = np.searchsorted(head, np.arange(graph.num_nodes + 1))
     return HalfLinks(offsets, relation, tail, occur_together(edges, graph), count_tails(graph))
 

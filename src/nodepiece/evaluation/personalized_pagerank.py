@@ -36,20 +36,27 @@ class PersonalizedPageRank:
         query, nodes: (num_given,) each, the query of a neighbour and the neighbour. A walk begins,
         and begins again, at each of them alike; without any, all chances are 0.
         """
-        distinct, place = np.unique(nodes, return_inverse=True)
         share = 1 / np.bincount(query, minlength=num_queries)[query]
-        of_query = csr_array((share, (query, place)), shape=(num_queries, len(distinct)))
-        return torch.from_numpy(of_query @ self.from_nodes(distinct))
+        shape = (num_queries, self.steps.shape[0])
+        return torch.from_numpy(self.from_distributions(csr_array((share, (query, nodes)), shape)))
 
     def from_nodes(self, nodes: IntArray | LongArray) -> FloatArray:
-        """The distributions of walks from some nodes: (num_given, num_nodes).
+        """The distributions of walks from some nodes: (num_given, num_nodes)."""
+        shape = (len(nodes), self.steps.shape[0])
+        starts = csr_array((np.ones(len(nodes)), (np.arange(len(nodes)), nodes)), shape)
+        return self.from_distributions(starts)
+
+    def from_distributions(self, starts: csr_array) -> FloatArray:
+        """Those of walks that begin, and begin again, as each row says: (num_walks, num_nodes).
 
         More facts between two nodes make a step likelier. Power iteration with Chebyshev
         acceleration, as in graph/pagerank.py: edges go both ways, so the eigenvalues of the
         walk are real.
         """
-        steps = self.steps
-        return _walk(steps.indptr, steps.indices, steps.data, nodes, DAMPING, TOLERANCE)
+        steps, rows = (
+            (each.indptr, each.indices, each.data) for each in (self.steps, starts.tocsr())
+        )
+        return _walk(*steps, *rows, DAMPING, TOLERANCE)
 
 
 def walk_over(graph: KnowledgeGraph) -> PersonalizedPageRank:
@@ -63,16 +70,20 @@ def walk_over(graph: KnowledgeGraph) -> PersonalizedPageRank:
 
 
 @njit(parallel=True, cache=True)
-def _walk(offsets, neighbours, share, starts, damping, tolerance):  # type: ignore[no-untyped-def]
-    num_nodes = len(offsets) - 1
-    chances = np.zeros((len(starts), num_nodes))
-    for block in prange((len(starts) + WALKS_AT_ONCE - 1) // WALKS_AT_ONCE):
-        rows = slice(block * WALKS_AT_ONCE, (block + 1) * WALKS_AT_ONCE)
-        start = starts[rows]
-        chance = np.zeros((num_nodes, WALKS_AT_ONCE))
+def _walk(  # type: ignore[no-untyped-def]
+    offsets, neighbours, share, start_offsets, start_nodes, start_chances, damping, tolerance
+):
+    num_walks, num_nodes = len(start_offsets) - 1, len(offsets) - 1
+    chances = np.zeros((num_walks, num_nodes))
+    for block in prange((num_walks + WALKS_AT_ONCE - 1) // WALKS_AT_ONCE):
+        first = block * WALKS_AT_ONCE
+        width = min(WALKS_AT_ONCE, num_walks - first)
+        start = np.zeros((num_nodes, WALKS_AT_ONCE))
+        for walk in range(width):
+            for place in range(start_offsets[first + walk], start_offsets[first + walk + 1]):
+                start[start_nodes[place], walk] += start_chances[place]
+        chance = start.copy()
         previous, stepped = np.zeros_like(chance), np.zeros(WALKS_AT_ONCE)
-        for walk in range(len(start)):
-            chance[start[walk], walk] = 1.0
         weight = 1.0
         while True:
             change = 0.0
@@ -82,12 +93,8 @@ def _walk(offsets, neighbours, share, starts, damping, tolerance):  # type: igno
                     neighbour, chance_of_step = neighbours[edge], share[edge]
                     for walk in range(WALKS_AT_ONCE):
                         stepped[walk] += chance_of_step * chance[neighbour, walk]
-                stepped *= damping
-                for walk in range(len(start)):
-                    if start[walk] == node:
-                        stepped[walk] += 1.0 - damping
                 for walk in range(WALKS_AT_ONCE):
-                    reached = stepped[walk]
+                    reached = damping * stepped[walk] + (1.0 - damping) * start[node, walk]
                     change = max(change, abs(reached - chance[node, walk]))
                     # The iterate before the last is no longer needed: its memory is reused.
                     previous[node, walk] += weight * (reached - previous[node, walk])
@@ -95,5 +102,5 @@ def _walk(offsets, neighbours, share, starts, damping, tolerance):  # type: igno
                 break
             chance, previous = previous, chance
             weight = 1 / (1 - damping**2 * weight / (2 if weight == 1.0 else 4))
-        chances[rows] = chance[:, : len(start)].T
+        chances[first : first + width] = chance[:, :width].T
     return chances
