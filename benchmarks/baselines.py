@@ -24,6 +24,7 @@ from benchmarks.tokenization import ROOT
 
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.load import load_benchmark, load_inductive
+from nodepiece.errors import InputError
 from nodepiece.evaluation.baselines import (
     HALF_LINKS,
     WITH_SHORTCUT,
@@ -68,6 +69,8 @@ def main() -> None:
     content = read_output()
     for path in options.evaluated:
         record = shortcuts_of(json.loads(path.read_text(encoding="utf-8")))
+        if record is None:
+            raise InputError(f"{path} has no scores with and without shortcuts")
         content["models"][record["experiment"]] = record
     datasets, experiments = options.datasets, options.experiments
     if datasets is None and experiments is None and not options.evaluated:
@@ -169,16 +172,19 @@ def scores_of(ranks: LinkRanks | list[LinkRanks]) -> dict[str, Any]:
     return {key: scores[key] for key in KEPT}
 
 
-def shortcuts_of(evaluated: dict[str, Any]) -> dict[str, Any]:
+def shortcuts_of(evaluated: dict[str, Any]) -> dict[str, Any] | None:
     """What a model has with and without shortcuts, from `nodepiece evaluate --baselines --json`.
 
-    Among all nodes, also of inductive runs, whose own scores are among drawn nodes.
+    Among all nodes, also of inductive runs, whose own scores are among drawn nodes. None where one
+    of the two is missing: classes have no shortcuts, and all queries may have one, or none.
     """
+    if not {WITH_SHORTCUT, WITHOUT_SHORTCUT} <= evaluated["baselines"].keys():
+        return None
     parts = {
         key: {kept: evaluated["baselines"][key][kept] for kept in KEPT}
         for key in (WITH_SHORTCUT, WITHOUT_SHORTCUT)
     }
-    about = {key: evaluated[key] for key in ("experiment", "dataset", "split")}
+    about = {key: evaluated[key] for key in ("experiment", "task", "dataset", "split")}
     ranked = evaluated.get(ALL_NODES, evaluated)
     return about | {key: ranked[key] for key in ("mrr", "hits@10")} | parts
 

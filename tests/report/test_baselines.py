@@ -39,7 +39,7 @@ CONTENT: dict[str, Any] = {
     },
     "models": {
         "wn18rr-best": {
-            "dataset": "wn18rr",
+            **{"task": "link-prediction", "dataset": "wn18rr"},
             "mrr": 0.5,
             "hits@10": 0.6,
             "queries with a shortcut": {"mrr": 0.9, "hits@10": 1.0, "count": 1},
@@ -76,10 +76,8 @@ def test_runs_that_half_links_are_ahead_of_are_named() -> None:
     about = run_on("out-of-sample", "wn18rr")
     runs = [Measurement(name, about | {"mrr": mrr}) for name, mrr in (("a", 0.1), ("b", 0.9))]
     assert below_half_links(CONTENT, runs) == (
-        "- `wn18rr`: half-links, without training, have an MRR of .250, more than 1 of the 2 runs "
-        "(all but `b`)."
+        "- `wn18rr`: half-links, without training, have an MRR of .250, more than `a`."
     )
-    assert below_half_links(CONTENT, runs[:1]).endswith("more than 1 of the 1 runs (all).")
     assert below_half_links(CONTENT, runs[1:]) == ""
 
 
@@ -93,6 +91,13 @@ def test_a_model_is_shown_with_and_without_shortcuts() -> None:
     assert isinstance(table, Table)
     cells = [".500 / .600", ".250 / .500", "25 %", ".900 / 1.000", ".300 / .400"]
     assert table.rows == [["`wn18rr-best`", *cells]]
+
+
+def test_a_model_is_beside_the_half_links_of_its_task_and_its_remark_is_marked() -> None:
+    model = CONTENT["models"]["wn18rr-best"] | {"task": "relation-prediction", "remark": "old"}
+    _, table = shortcut_parts(CONTENT | {"models": {"recipe": model}})
+    assert isinstance(table, Table)
+    assert table.rows[0][:3] == ["`recipe` <sup>†</sup>", ".500 / .600", ""]
 
 
 def test_a_folder_without_the_file_has_no_baselines(tmp_path: Path) -> None:
@@ -136,15 +141,14 @@ def test_a_model_has_its_scores_among_all_nodes(inductive: bool) -> None:
         f"queries {which} a shortcut": {**full, "mean_rank": 7.0} for which in ("with", "without")
     }
     evaluated = {
-        "experiment": "mine",
-        "dataset": "graph",
+        **{"experiment": "mine", "task": "link-prediction", "dataset": "graph"},
         "split": "test",
         **({**drawn, "all nodes": full} if inductive else full),
         "baselines": {"popularity": full, **parts},
     }
+    assert shortcuts_of(evaluated | {"baselines": {"popularity": full}}) is None
     assert shortcuts_of(evaluated) == {
-        "experiment": "mine",
-        "dataset": "graph",
+        **{"experiment": "mine", "task": "link-prediction", "dataset": "graph"},
         "split": "test",
         "mrr": 0.5,
         "hits@10": 0.6,

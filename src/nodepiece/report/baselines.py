@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from nodepiece.report.compared import listed
 from nodepiece.report.document import Part, Table
 from nodepiece.report.measured import TITLES, Measurement, format_score, score_keys
 from nodepiece.report.published import VERSIONS
@@ -14,15 +15,18 @@ from nodepiece.report.published import VERSIONS
 BASELINES = "baselines.json"
 NAMES = ("popularity", "half-links", "personalized PageRank")
 ALL_NODES, DRAWN = "all nodes", "50 nodes drawn at random"
+RANKED_BY_DATASET = ("link-prediction", "inductive-link-prediction")
 SHORTCUTS = """
 Half-links answer a query from one other fact of the same two nodes, or by the relation's most
 frequent tails. Where they put the answer first, alone, the query has a shortcut. What a model is
 worth shows in the other queries. A model may be another run of the recipe than the row above;
 `fb15k-237` is the automatic choice for FB15k-237 after four minutes on one core
 (`nodepiece train fb15k-237 --minutes 4`), evaluated with `--set evaluation.test_facts=0`. Inductive
-models are those of the first seeds, evaluated on a CPU, and their queries are ranked among all
-nodes here too. Written by `nodepiece evaluate RUN --baselines --json` and
-`python -m benchmarks.baselines`.
+models have the first seed and were evaluated on a CPU; their queries are ranked among all nodes
+here too. † The file has a remark on the model: it was trained before a mistake of propagation on
+GPUs [was corrected](propagation.md#what-it-is-worth). Written by
+`nodepiece evaluate RUN --baselines --json` and `python -m benchmarks.baselines`, or by
+`python -m benchmarks.train_recipes --baselines`.
 """
 
 
@@ -51,8 +55,8 @@ def baseline_rows(
 def scores_of_baselines(
     content: dict[str, Any], measured: dict[str, Any]
 ) -> dict[str, dict[str, float]]:
-    """The scores of each baseline, by name, on the task and data of a run."""
-    if measured["task"] == "link-prediction":
+    """The scores of each baseline, by name, on the task and data of a run: among all nodes."""
+    if measured["task"] in RANKED_BY_DATASET:
         every = content["datasets"].get(measured["dataset"], {}).get("baselines", {})
         return {name: every[name][ALL_NODES] for name in NAMES if name in every}
     for record in content["tasks"].values():
@@ -70,13 +74,11 @@ def below_half_links(content: dict[str, Any], measurements: list[Measurement]) -
         found = scores_of_baselines(content, runs[0].found).get("half-links")
         if found is None:
             continue
-        above = [f"`{each.name}`" for each in runs if each.found["mrr"] > found["mrr"]]
-        if len(above) < len(runs):
-            exceptions = f"all but {', '.join(above)}" if above else "all"
+        below = [f"`{each.name}`" for each in runs if each.found["mrr"] <= found["mrr"]]
+        if below:
             lines.append(
                 f"- `{dataset}`: half-links, without training, have an MRR of "
-                f"{format_score(found['mrr'])}, more than {len(runs) - len(above)} of the "
-                f"{len(runs)} runs ({exceptions})."
+                f"{format_score(found['mrr'])}, more than {listed(below)}."
             )
     return "\n".join(lines)
 
@@ -98,13 +100,12 @@ def shortcut_parts(content: dict[str, Any]) -> list[Part]:
     """A table of models with and without shortcuts."""
     rows = []
     for name, model in sorted(content["models"].items(), key=lambda item: place(item[1])):
-        graph = content["datasets"].get(model["dataset"], {})
-        baseline = graph.get("baselines", {}).get("half-links", {}).get(ALL_NODES)
+        baseline = scores_of_baselines(content, model).get("half-links")
         with_one, without = model["queries with a shortcut"], model["queries without a shortcut"]
         share = with_one["count"] / (with_one["count"] + without["count"])
         rows.append(
             [
-                f"`{name}`",
+                f"`{name}` <sup>†</sup>" if "remark" in model else f"`{name}`",
                 both(model),
                 both(baseline) if baseline else "",
                 f"{100 * share:.0f} %",

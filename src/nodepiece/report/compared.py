@@ -158,22 +158,30 @@ def compare_inductive(measurements: list[Measurement]) -> str:
 
 
 def mean_hits(measurements: list[Measurement], theirs: list[float]) -> str:
-    """The mean Hits@10 of the splits, over seeds and with each of them, beside the paper's."""
-    hits = mean(each.found["hits@10"] for each in measurements)
+    """The mean Hits@10 of the splits, over seeds and with each of them, beside the paper's.
+
+    Where some splits have fewer seeds than others, only the first ones are comparable.
+    """
+    over_splits = hits_of_seeds(measurements)
+    seed = " with the first seed" if any(each.others for each in measurements) else ""
     sentence = (
-        f"The mean Hits@10 of the {len(measurements)} `-best` recipes is {format_score(hits)}, "
+        f"The mean Hits@10 of the {len(measurements)} `-best` recipes"
+        f"{seed if len(over_splits) == 1 else ''} is {format_score(mean(over_splits))}, "
         f"that of the paper {format_score(mean(theirs))}."
     )
-    if len({each.num_seeds for each in measurements}) > 1 or not measurements[0].others:
+    if len(over_splits) == 1:
         return sentence
-    over_splits = [
-        mean(of_seed)
-        for of_seed in zip(*(each.of_seeds["hits@10"] for each in measurements), strict=True)
-    ]
     return (
         f"{sentence} The {len(over_splits)} seeds have {listed(map(format_score, over_splits))}, "
         f"with a standard deviation of {format_score(stdev(over_splits))}."
     )
+
+
+def hits_of_seeds(measurements: list[Measurement]) -> list[float]:
+    """The mean Hits@10 of all measurements with each seed that all of them have."""
+    number = min(each.num_seeds for each in measurements)
+    every = [each.of_seeds.get("hits@10", [each.found["hits@10"]]) for each in measurements]
+    return [mean(hits[seed] for hits in every) for seed in range(number)]
 
 
 def beside_pagerank(measurements: list[Measurement], recipes: str) -> str:

@@ -145,6 +145,7 @@ HARMLESS = (
     "shared the GPU",
     "in use by others",
     "two cores",
+    "trained alone",
     "compiled before",
     "which is the same",
     "which was the same",

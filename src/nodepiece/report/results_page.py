@@ -76,8 +76,8 @@ nodepiece report run -o report
   The file has a remark on the run. "The paper" is the corresponding row of its tables, with its
   time on one RTX 8000.
 - `-best` recipes with propagation and a {REMARK} were trained before a mistake of its kernels for
-  GPUs [was corrected](propagation.md#what-it-is-worth), and have not been trained again. Those
-  without it, `codex-s-best` and five of the inductive ones, have.
+  GPUs [was corrected](propagation.md#what-it-is-worth), and have not been trained again. Recipes
+  with propagation and without a {REMARK} have.
 
 Speed on a CPU is in [speed.md](speed.md), graphs of millions of nodes in [scale.md](scale.md). This
 page is written by `python -m scripts.write_results`, and as a page with the same tables by
