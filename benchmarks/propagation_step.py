@@ -46,7 +46,8 @@ def main() -> None:
     for recipe in options.recipes:
         measured.append(measure(recipe, options.set, device, rate))
         print(json.dumps(measured[-1], indent=1))
-        command = "python -m benchmarks.propagation_step " + " ".join(options.recipes)
+        words = [*options.recipes, *(f"--set {setting}" for setting in options.set)]
+        command = "python -m benchmarks.propagation_step " + " ".join(words)
         content = {"command": command, "device": describe_device(device), "measurements": measured}
         write_json(options.output, content)
 
@@ -100,7 +101,11 @@ def measure(
     milliseconds = 1000 * (times[WARMUP + TIMED] - times[WARMUP]) / TIMED
     settings = experiment.propagation
     num_edges = len(with_inverses(task.graph))
-    row = experiment.training.batch_size * settings.dim * (2 if is_bfloat16(recipe) else 4)
+    row = (
+        experiment.training.batch_size
+        * settings.dim
+        * (2 if experiment.training.precision == "bfloat16" else 4)
+    )
     num_bytes = settings.layers * num_edges * ROWS_OF_EDGE * row
     return {
         "recipe": recipe,
@@ -115,10 +120,6 @@ def measure(
         "peak_gigabytes": round(torch.cuda.max_memory_allocated() / 1e9, 2),
         "kernels": kernels_of(profiler),
     }
-
-
-def is_bfloat16(recipe: str) -> bool:
-    return load_experiment(recipe).training.precision == "bfloat16"
 
 
 def kernels_of(profiler: profile) -> list[dict[str, Any]]:

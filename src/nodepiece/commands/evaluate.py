@@ -70,13 +70,13 @@ def evaluate(
     out (filtered); relation prediction ranks the relation. Inductive link prediction ranks head and
     tail among randomly drawn nodes, several times, and among all nodes. Node classification reports
     ROC-AUC and PRC-AUC, averaged over classes, and the share of nodes with all classes right.
-    Popularity, a baseline that knows only how often a node is the tail of a relation, is ranked
-    beside the model. --baselines also ranks personalized PageRank and half-links, whose answers
-    follow from one other fact of the same two nodes or from a relation's frequent tails, and gives
-    the scores of the model on the queries that half-links answer right, and on the others. Where
-    relations are ranked, naive Bayes, which knows the relations of the two ends, takes the place of
-    PageRank, and half-links begin with it; for classes, the baselines are frequent classes and
-    those of neighbours.
+    Popularity, a baseline that knows only how often a node is the tail of a relation, or how many
+    facts a relation has, is ranked beside the model. --baselines also ranks personalized PageRank
+    and half-links, whose answers follow from one other fact of the same two nodes or from a
+    relation's frequent tails, and gives the scores of the model on the queries that half-links
+    answer right, and on the others. Where relations are ranked, naive Bayes, which knows the
+    relations of the two ends, takes the place of PageRank, and half-links begin with it; for
+    classes, the baselines are frequent classes and those of neighbours.
     --shallow trains a vector for every node with the decoder, loss and number of steps of the run;
     the vectors are as long as its number of parameters allows.
     """

@@ -14,7 +14,6 @@ from scipy.sparse import csc_array
 from torch import Tensor
 
 from nodepiece.evaluation.popularity import Popularity
-from nodepiece.graph.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +24,7 @@ class NaiveBayes:
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         """Probabilities of all relations: (batch,), (batch,) -> (batch, 2 * num_relations)."""
-        of_relation, by_node = self._facts, self._by_node
+        of_relation, by_node = self.popularity.facts, self._by_node
         half = len(of_relation) // 2
         of_tail, of_head = (
             np.log(by_node[:, nodes.cpu().numpy()].toarray().T + 1 / by_node.shape[1])
@@ -36,12 +35,6 @@ class NaiveBayes:
             prior = np.log(of_relation) - 2 * np.log1p(of_relation)
         log_chances = torch.from_numpy(prior + (of_head + of_tail))
         return log_chances.softmax(dim=1).to(heads.device)
-
-    @cached_property
-    def _facts(self) -> FloatArray:
-        """(2 * num_relations,) facts of each."""
-        counts: FloatArray = np.asarray(self.popularity.counts.sum(axis=1), np.float64)
-        return counts
 
     @cached_property
     def _by_node(self) -> csc_array:

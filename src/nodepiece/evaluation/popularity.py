@@ -40,8 +40,13 @@ class Popularity:
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         """Scores for `rank_relations`: the facts of each, (batch, 2 * num_relations)."""
-        facts = torch.from_numpy(np.asarray(self.counts.sum(axis=1))).to(heads.device)
-        return facts.expand(len(heads), -1)
+        return torch.from_numpy(self.facts).to(heads.device).expand(len(heads), -1)
+
+    @cached_property
+    def facts(self) -> FloatArray:
+        """The number of facts of each relation, inverses included: (2 * num_relations,)."""
+        facts: FloatArray = np.asarray(self.counts.sum(axis=1), np.float64)
+        return facts
 
     def count(self, relations: IntArray, nodes: IntArray) -> LongArray:
         """How often each node is the tail of a relation: (num_pairs,) twice -> (num_pairs,)."""

@@ -386,7 +386,8 @@ class Run:
     def evaluate_baseline(self, split: str = "test") -> Report:
         """The metrics of a simple baseline without training, where the task has one.
 
-        That is popularity: frequent tails of a relation score higher, whatever the head.
+        That is popularity: frequent tails of a relation score higher, whatever the head; where
+        relations are ranked, relations with many facts, whatever the pair.
         """
         if (report := self.popularity(split)) is None:
             raise InputError(f"there is no baseline for {self.experiment.task}; leave it out")

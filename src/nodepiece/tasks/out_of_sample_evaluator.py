@@ -206,7 +206,8 @@ def edges_without_one(
 ) -> tuple[LongArray, LongArray, LongArray, LongArray]:
     """The other edges of the nodes of some edges, and inverses: query, head, relation, tail.
 
-    asked: (num_queries,) the position in `edges` of each query; new: the id of its unseen node.
+    query_rows: (num_queries,) the position in `edges` of each query; new: the id of its unseen
+    node.
     """
     query, relation, neighbour = other_edges(edges, query_rows)
     inverse = (relation + num_relations) % (2 * num_relations)
