@@ -43,6 +43,12 @@ def test_the_table_has_a_row_for_each_side(nodepiece: Nodepiece, trained: Path) 
     assert "on its valid split" in " ".join(ran.err.split())
 
 
+def test_it_says_where_only_the_first_facts_are_ranked(nodepiece: Nodepiece, trained: Path) -> None:
+    part = nodepiece("evaluate", trained, "--set", "evaluation.test_facts=10")
+    assert "the first 10 of 165 facts are ranked, as evaluation.test_facts says" in part.err
+    assert "are ranked, as" not in nodepiece("evaluate", trained).err
+
+
 def test_popularity_is_ranked_on_the_same_facts(nodepiece: Nodepiece, trained: Path) -> None:
     found = json.loads((trained / "metrics.json").read_text())["popularity"]
 

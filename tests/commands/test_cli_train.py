@@ -384,6 +384,27 @@ def test_a_graph_is_trained_without_a_toml_file(nodepiece: Nodepiece) -> None:
     assert Path("run/config.toml").is_file()
 
 
+def test_a_graph_is_trained_with_early_stopping_as_the_readme_says(nodepiece: Nodepiece) -> None:
+    facts = [f"n{node}\tnext\tn{(node + step) % 400}\n" for node in range(400) for step in (1, 2)]
+    Path("ring.tsv").write_text("".join(facts))
+    patient = ("--set", "training.patience=3", "--device", "cpu")
+    words = ("train", "ring.tsv", "-o", "run", "--set", "graph.layers=0")
+    ran = nodepiece(*words, "--minutes", 0.1, *patient)
+    assert ran.status == 0, ran.err
+    assert "patience = 3" in Path("run/config.toml").read_text()
+
+    Path("three.tsv").write_text("a\tr\tb\nb\tr\tc\nc\tr\ta\n")  # none can be held out
+    ran = nodepiece("train", "three.tsv", "-o", "three", "--minutes", 0.05, *patient)
+    assert ran.status == 0, ran.err
+
+
+def test_minutes_and_epochs_are_not_both_given(nodepiece: Nodepiece) -> None:
+    words = ("train", "countries", "-o", "run", "--minutes", 1, "--set", "training.epochs=2")
+    ran = nodepiece(*words)
+    assert ran.status == 2
+    assert "minutes and training.epochs both say how long to train" in ran.err
+
+
 def test_it_says_what_it_does_before_the_first_epoch(
     nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,17 +137,21 @@ def test_fewer_facts_are_ranked_for_the_result_where_ranking_became_slower(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("nodepiece.tasks.evaluation_time.MIN_FACTS", 1)
+    monkeypatch.setattr("nodepiece.tasks.evaluation_time.perf_counter", lambda: 0.0)
     task = LinkPrediction(experiment(), couples())
     assert max(len(couples().valid), len(couples().test)) == 5
     time = EvaluationTime(validation=1.0, evaluation=12.0, ranking=10.0)
 
     def ranked(validation_seconds: float, left: float, time: EvaluationTime = time) -> int:
-        found = within_time_left(task, time, validation_seconds, left)
+        budget = Budget(1.0, start=left - 60.0)
+        found = within_time_left(task, time, validation_seconds, budget)
         return found.experiment.evaluation.test_facts
 
     assert ranked(1.0, left=11) == 0  # all, as planned
     assert ranked(2.0, left=12) == 3  # of 5
     assert ranked(1.0, left=-5) == 1
+    quick = EvaluationTime(validation=0.1, evaluation=1.3, ranking=1.0)
+    assert ranked(0.1, left=-5, time=quick) == 0  # all: they take 1 s of a minute
     assert ranked(2.0, left=1, time=replace(time, ranking=0.0)) == 0  # the number was given
 
 

@@ -115,6 +115,25 @@ def test_the_same_stages_give_the_same_digits_without_a_clock(tmp_path: Path) ->
     torch.testing.assert_close(weights(again), weights(timed), rtol=0, atol=0)
 
 
+def test_patience_ends_a_timed_run_and_the_same_run_without_a_clock(tmp_path: Path) -> None:
+    timed = trainer(validate_every=1, patience=2)
+    progress, stopping = run(timed, tmp_path / "timed", time=Time(), seconds=1000)
+    assert stopping.reason == "no improvement in 2 validations"
+    assert progress.num_steps < 0.6 * 1000  # while the rate was still constant
+
+    chosen: dict[str, Any] = {
+        "stages": tuple(progress.stages),
+        "validate_steps": progress.validate_steps,
+    }
+    again = trainer(validate_every=1, patience=2, **chosen)
+    other, _ = run(again, tmp_path / "again")
+    assert other.num_steps == progress.num_steps
+    torch.testing.assert_close(weights(again), weights(timed), rtol=0, atol=0)
+
+    _, stopping = run(timed, tmp_path / "timed", time=Time(), seconds=1000, resume=True)
+    assert stopping.reason == "no improvement in 2 validations"
+
+
 @pytest.mark.parametrize("stop_after", [1, 4, 7, 11, 15, 18])  # 18: the last step
 def test_stages_that_were_interrupted_go_on_to_the_same_digits(
     stop_after: int, tmp_path: Path

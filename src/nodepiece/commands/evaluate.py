@@ -86,6 +86,8 @@ def evaluate(
     chosen = choose_device(device)
     opened = load(run, device=chosen, overrides=overrides or ())
     err.print(f"evaluating {run} on its {split} split", soft_wrap=True)
+    if part := part_of_facts(opened, split):
+        err.print(part, soft_wrap=True)
     with counted("ranking", "queries") as advance:
         report, popularity = opened.evaluate(split, progress=advance), opened.popularity(split)
     compared: dict[str, Scores] = {}
@@ -111,6 +113,19 @@ def evaluate(
             f"{scores_in_words(beside.report.scores)} ({beside.parameters:,} parameters, "
             f"{count(beside.steps, 'step')})"
         )
+
+
+def part_of_facts(run: "Run", split: str) -> str:
+    """That only the first facts of a split are ranked, as a run within minutes may have set."""
+    from nodepiece.inference.opened_run import EVALUATED
+
+    number = run.experiment.evaluation.test_facts
+    if not number or split not in EVALUATED or number >= (every := run.task.num_evaluated(split)):
+        return ""
+    return (
+        f"the first {number:,} of {every:,} facts are ranked, as evaluation.test_facts says; "
+        "--set evaluation.test_facts=0 ranks all"
+    )
 
 
 def evaluate_shallow(run: "Run", split: str, device: "torch.device") -> "ShallowResult":

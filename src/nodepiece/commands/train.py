@@ -115,8 +115,9 @@ def train(
 
     Ctrl-C stops after the step (of several processes: after the epoch) and saves; --resume
     continues from there to the same result. With --minutes the learning rate follows the clock, and
-    --resume --minutes adds more, also to a finished run, which --resume alone leaves as it is. To
-    train on several GPUs: torchrun --nproc-per-node 4 -m nodepiece train EXPERIMENT.
+    --resume --minutes adds more, also to a finished run, which --resume alone leaves as it is; a
+    GRAPH that was stopped gets 10 more minutes, unless others are given. To train on several GPUs:
+    torchrun --nproc-per-node 4 -m nodepiece train EXPERIMENT.
     """
     start = perf_counter()  # before libraries are imported
     from nodepiece.settings import load_experiment, overridden

@@ -25,6 +25,7 @@ FEW_VALIDATED = 500  # facts, of which fewer do not tell good weights from bette
 RANK_DEVIATION = 0.3  # standard deviation of reciprocal ranks, about
 EVALUATION_SHARE = 0.08  # of the time, for the result
 MIN_FACTS = 50  # that are ranked, however little time there is
+LATE_SHARE = 0.02  # of the time, that ranking all planned facts may take after the deadline
 VALIDATIONS_TO_CHOOSE = 4  # as long as so many: a coefficient, where paths are scored once
 FEW_FACTS, MORE_FACTS = 16, 256  # that are ranked to see how long it takes
 MIN_SHARE = 0.02  # of this time, for the facts themselves: less is noise
@@ -93,12 +94,13 @@ def num_validated_in(seconds: float, fixed: float, each: float) -> float:
 
 
 def within_time_left(
-    task: Task[Any], time: EvaluationTime, validation_seconds: float, left: float
+    task: Task[Any], time: EvaluationTime, validation_seconds: float, budget: Budget
 ) -> Task[Any]:
     """The task with fewer facts for the result, if ranking has become slower than it was.
 
-    `validation_seconds` are those of the last validation, `left` those until the deadline.
+    `validation_seconds` are those of the last validation.
     """
+    left = max(budget.deadline - perf_counter(), LATE_SHARE * budget.seconds)
     slower = validation_seconds / time.validation if time.validation else 1.0
     needed = slower * time.ranking
     if not needed or needed <= left:
@@ -193,12 +195,18 @@ def minutes_in_words(minutes: float) -> str:
 def describe_budget(task: Task[Any], budget: Budget) -> str:
     """What is ranked within a budget, in one sentence."""
     evaluation = task.experiment.evaluation
-    num_valid, num_test = task.num_evaluated("valid"), task.num_evaluated("test")
+    num_valid = task.num_evaluated("valid")
     if not num_valid:
         return f"{minutes_in_words(budget.minutes)}, without validation"
     valid = min(num_valid, evaluation.validation_facts or num_valid)
-    test = min(num_test, evaluation.test_facts or num_test)
     return (
         f"{minutes_in_words(budget.minutes)}; validation with {valid:,} of {num_valid:,}, "
-        f"the result with {test:,} of {num_test:,}"
+        f"{describe_result_facts(task)}"
     )
+
+
+def describe_result_facts(task: Task[Any]) -> str:
+    """How many facts are ranked for the result."""
+    num_test = task.num_evaluated("test")
+    test = min(num_test, task.experiment.evaluation.test_facts or num_test)
+    return f"the result with {test:,} of {num_test:,}"

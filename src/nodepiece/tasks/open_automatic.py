@@ -22,6 +22,7 @@ from nodepiece.tasks.machine import Machine
 from nodepiece.tasks.run_folder import CONFIG, MODEL, read_config
 from nodepiece.tasks.run_place import is_pending, unfinished_folder
 from nodepiece.tasks.timing import seconds_a_step
+from nodepiece.training.settings import TrainingSettings
 
 TASK = "link-prediction"
 FEW_STEPS = 2  # that are timed on a CPU, after as many others
@@ -73,7 +74,10 @@ def open_automatic(
     if str(source) == STANDARD_INPUT:
         raise InputError("training reads its facts more than once; give a file or a folder")
     refuse_run(Path(source))
-    first = with_overrides(Experiment(name=name, dataset=str(source) or name), overrides)
+    validated = TrainingSettings(validate_every=1)  # as chosen settings are
+    first = with_overrides(
+        Experiment(name=name, dataset=str(source) or name, training=validated), overrides
+    )
     if not isinstance(data, Dataset):
         log(f"reading {source}")
     dataset = open_dataset(first.dataset, data=data, options=first.reading)
@@ -97,7 +101,8 @@ def open_automatic(
             f"{plural(shape.num_facts, 'fact')}: none can be held out, so the result is not "
             "evaluated"
         )
-        experiment = with_overrides(for_few_facts(experiment), overrides)
+        kept = [each for each in overrides if not each.startswith("training.patience")]
+        experiment = with_overrides(for_few_facts(experiment), kept)
     return LinkPrediction(experiment, split), choice.minutes
 
 

@@ -16,6 +16,7 @@ from nodepiece.tasks.budget import Budget, clock_of, describe_delay, recorded
 from nodepiece.tasks.evaluation_time import (
     EvaluationTime,
     describe_budget,
+    describe_result_facts,
     plan_evaluation,
     within_time_left,
 )
@@ -140,8 +141,9 @@ def train_and_evaluate(
     chosen = task.after_training(model, log=options.log)
     choose_seconds = {"choose": perf_counter() - start} if chosen else {}
     if options.budget is not None and clock is not None:
-        left = options.budget.deadline - perf_counter()
-        task = within_time_left(task, time, clock.last_validation, left)
+        planned, task = task, within_time_left(task, time, clock.last_validation, options.budget)
+        if task is not planned:
+            options.log(f"ranking takes longer than planned: {describe_result_facts(task)}")
     experiment = recorded(task.experiment, progress)
     if is_saved:
         (folder / MODEL).unlink()  # its settings are replaced

@@ -66,8 +66,12 @@ def train_experiment(
     """
     started = perf_counter() if started is None else started
     is_chosen = is_automatic(experiment, data)  # here
-    is_done = False
-    if is_chosen and minutes is None and "training.epochs" not in overridden(overrides):
+    is_done, has_epochs = False, "training.epochs" in overridden(overrides)
+    if minutes is not None and has_epochs:
+        raise InputError(
+            "minutes and training.epochs both say how long to train; leave out one of them"
+        )
+    if is_chosen and minutes is None and not has_epochs:
         is_done = resume and not overwrite and is_finished(folder)
         minutes = None if is_done else DEFAULT_MINUTES
     if is_chosen and vocabulary is not None:

@@ -94,7 +94,7 @@ def fit(
     fitting.save()
     fitting.use_best()
     if _is_patience_over(trainer, progress):
-        return progress, Stopping(f"no improvement in {progress.since_best} validations")
+        return progress, _no_improvement(progress)
     return progress, Stopping("all epochs done")
 
 
@@ -122,6 +122,8 @@ def fit_stages(
         full = clock.total
 
     def is_over() -> bool:
+        if _is_patience_over(trainer, progress):
+            return True
         if clock is None or clock.is_time_up or not schedule.is_over(progress.num_steps):
             return schedule.is_over(progress.num_steps) or (clock is not None and clock.is_time_up)
         if clock.first_step < schedule.stages[-1]:  # that stage is over
@@ -179,9 +181,15 @@ def fit_stages(
             asked = asked or should_stop()
     if asked:  # also after the last step: choices and evaluation after training may take minutes
         return fitting.interrupt()
+    is_patience_over = _is_patience_over(trainer, progress)
+    if is_patience_over and not schedule.stages:  # the rate had not begun to fall
+        schedule.stages += [progress.num_steps, progress.num_steps + 1]
+        progress.stages = schedule.stages
     fitting.prefer_last()
     fitting.save()
     fitting.use_best()
+    if is_patience_over:
+        return progress, _no_improvement(progress)
     if schedule.is_over(progress.num_steps):
         return progress, Stopping(f"all {progress.num_steps:,} steps done")
     planned = f" of {schedule.stages[-1]:,}" if schedule.stages else ""
@@ -290,6 +298,10 @@ class Fitting:
 def _is_patience_over(trainer: Trainer[Any], progress: Progress) -> bool:
     patience = trainer.settings.patience
     return patience > 0 and progress.since_best >= patience
+
+
+def _no_improvement(progress: Progress) -> Stopping:
+    return Stopping(f"no improvement in {progress.since_best} validations")
 
 
 def validation_record(metrics: Metrics) -> Metrics:
