@@ -24,6 +24,7 @@ def test_a_calibrated_run_scores_with_probabilities(nodepiece: Nodepiece, run: P
     predicted = nodepiece("predict", run, *query)
     assert "probability" in predicted.out
     assert "probabilities are by this query alone; nodepiece explain also" in predicted.err
+    assert "shares of facts mixed as in calibration" in " ".join(predicted.err.split())
 
 
 def test_a_sample_of_the_facts_is_stated(nodepiece: Nodepiece, run: Path) -> None:

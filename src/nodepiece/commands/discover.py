@@ -27,8 +27,10 @@ from nodepiece.commands.new_facts import (
     read_names,
 )
 from nodepiece.commands.progress import counted
+from nodepiece.commands.tables import MIXED
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError, Stopped
+from nodepiece.graph.short_text import in_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -219,8 +221,13 @@ def print_facts(found: "pa.Table") -> None:
     for name in numbers:
         table.add_column(name, justify="right")
     for row in found.to_pylist():
-        cells = [str(row["rank"]), row["head"], row["relation"], row["tail"]]
+        names = (in_table(row[name]) for name in ("head", "relation", "tail"))
+        cells = [str(row["rank"]), *names]
         table.add_row(*cells, *(f"{row[name]:.3f}" for name in numbers))
     out.print(table)
     if "probability" in numbers:
-        err.print("probabilities are by the query for the tail; nodepiece score has that by both")
+        err.print(
+            "probabilities are by the query for the tail; nodepiece score has that by both; "
+            f"{MIXED}",
+            soft_wrap=True,
+        )

@@ -23,8 +23,10 @@ from nodepiece.commands.new_facts import (
     UnseenRelationsOption,
     read_facts,
 )
+from nodepiece.commands.tables import MIXED
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
+from nodepiece.graph.short_text import in_table
 
 if TYPE_CHECKING:
     from nodepiece.inference.run import Prediction
@@ -86,11 +88,12 @@ def predict(
 ) -> None:
     """Complete a fact: give two of --head, --relation and --tail, and get the third.
 
-    The likeliest answers come first. Scores can be compared within one query only; after nodepiece
-    calibrate, answers also have a probability, by this query alone (nodepiece score and explain
-    also have that by both queries of a fact, for its tail and for its head). With --node, prints
-    the classes of a node and their probabilities. With --facts, a query may name new nodes that
-    these facts describe.
+    The likeliest answers come first; the node that is given is none of them, unless the graph has
+    that fact (nodepiece score, explain and evaluate rank it, as benchmarks do). Scores can be
+    compared within one query only; after nodepiece calibrate, answers also have a probability, by
+    this query alone (nodepiece score and explain also have that by both queries of a fact, for its
+    tail and for its head). With --node, prints the classes of a node and their probabilities. With
+    --facts, a query may name new nodes that these facts describe.
 
     With --queries, answers every line of a file, and writes a table with the columns query (the
     line), asked, head, relation, tail, score and rank to --output. A bad line is reported and does
@@ -152,7 +155,7 @@ def predict(
         err.print(f"{count(number, 'known answer')} left out; --include-known shows them")
     if any(answer.probability is not None for answer in answers):
         also = "" if relation is None else "; nodepiece explain also has that by both queries"
-        err.print(f"probabilities are by this query alone{also}", soft_wrap=True)
+        err.print(f"probabilities are by this query alone{also}; {MIXED}", soft_wrap=True)
 
 
 def print_classes(node: str, answers: "list[Prediction]", *, as_json: bool) -> None:
@@ -181,7 +184,7 @@ def answer_table(
     if with_known:
         table.add_column("known")
     for place, answer in enumerate(answers, start=1):
-        cells = [str(place), answer.name, f"{answer.score:.3f}"]
+        cells = [str(place), in_table(answer.name), f"{answer.score:.3f}"]
         cells += [f"{answer.probability:.3f}"] if is_calibrated else []
         table.add_row(*cells, *(["yes" if answer.is_known else ""] if with_known else []))
     return table

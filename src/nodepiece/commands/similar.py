@@ -28,6 +28,7 @@ from nodepiece.commands.new_facts import (
 from nodepiece.commands.progress import counted
 from nodepiece.commands.train import DeviceOption
 from nodepiece.errors import InputError
+from nodepiece.graph.short_text import in_table
 
 
 def similar(
@@ -105,6 +106,7 @@ def similar(
     table.add_column("neighbour", overflow="fold")
     table.add_column("similarity", justify="right")
     for row in found:
-        table.add_row(str(row["rank"]), row["neighbour"], f"{row['similarity']:.3f}")
+        neighbour = in_table(row["neighbour"])
+        table.add_row(str(row["rank"]), neighbour, f"{row['similarity']:.3f}")
     out.print(f"\n{node}", style="bold")
     out.print(table)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from nodepiece.tokenizer.vocabulary import Vocabulary
 
 
+MIXED = "they are shares of facts mixed as in calibration, too high where more are false"
+MAX_BINS = 20  # of distances; a longer histogram is drawn by ranges
+
+
 def show_statistics(
     vocabulary: "Vocabulary",
     statistics: "TokenStatistics",
@@ -90,13 +94,24 @@ def distance_table(statistics: "TokenStatistics") -> Table:
     table = Table.grid(padding=(0, 2))
     for justify in ("right", "right", "right", "left"):
         table.add_column(justify=justify)
-    total = sum(statistics.distance_histogram.values())
-    most = max(statistics.distance_histogram.values())
-    for hops, number in statistics.distance_histogram.items():
-        table.add_row(
-            f"  {count(hops, 'hop')}", f"{number:,}", percent(number / total), bar(number / most)
-        )
+    histogram = binned(statistics.distance_histogram)
+    total, most = sum(histogram.values()), max(histogram.values())
+    for (first, last), number in histogram.items():
+        hops = count(first, "hop") if first == last else f"{first:,} to {last:,} hops"
+        table.add_row(f"  {hops}", f"{number:,}", percent(number / total), bar(number / most))
     return table
+
+
+def binned(histogram: Mapping[int, int]) -> dict[tuple[int, int], int]:
+    """Counts of values, and of ranges of as many values each where there are many."""
+    largest = max(histogram)
+    width = 1 + largest // MAX_BINS
+    bins: dict[tuple[int, int], int] = {}
+    for value, number in histogram.items():
+        first = value - value % width
+        key = (first, min(first + width - 1, largest))
+        bins[key] = bins.get(key, 0) + number
+    return bins
 
 
 def distance_rows(statistics: "TokenStatistics") -> list[tuple[str, str]]:

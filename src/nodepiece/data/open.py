@@ -2,6 +2,7 @@
 
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -185,8 +186,18 @@ def is_path(source: str, data: Path | None) -> bool:
     )
 
 
+def refuse_standard_input() -> NoReturn:
+    """Refuse it where facts are divided, or read again later."""
+    raise InputError(
+        "this command does not read a dataset from standard input; write it to a file, and give "
+        "that"
+    )
+
+
 def check_known(source: str) -> None:
     """Refuse a source that is not the name of a known dataset."""
+    if source == STANDARD_INPUT:
+        refuse_standard_input()
     known = [EMBEDDED, *BENCHMARKS]
     if source in known:
         return

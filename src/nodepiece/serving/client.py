@@ -59,7 +59,7 @@ def choose_run(server: "Server", run: str | None) -> str:
         run = names[0]
     if run is None or run not in names:
         chosen = "several runs" if run is None else f"no run {run!r}"
-        raise InputError(f"{server.address} has {chosen}; choose one of {', '.join(names)}")
+        raise InputError(f"{server.address} has {chosen}; choose one of {', '.join(names)} by run=")
     return run
 
 
@@ -91,7 +91,7 @@ class Server:
             reason = str(error) or type(error).__name__
             raise InputError(
                 f"{self.address} does not answer ({reason}); is nodepiece serve running there?"
-            ) from error
+            ) from None  # a long chain of exceptions of httpx says no more
         if answer.is_success:
             return answer
         try:

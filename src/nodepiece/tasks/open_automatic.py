@@ -9,7 +9,7 @@ import numpy as np
 from nodepiece.data.benchmarks import BENCHMARKS
 from nodepiece.data.dataset import Dataset
 from nodepiece.data.input_file import STANDARD_INPUT
-from nodepiece.data.open import DataSource, open_dataset
+from nodepiece.data.open import DataSource, open_dataset, refuse_standard_input
 from nodepiece.data.read import dataset_name
 from nodepiece.errors import InputError
 from nodepiece.graph.short_text import plural
@@ -42,7 +42,7 @@ def is_automatic(experiment: object, data: object = None) -> bool:
     source = str(experiment)
     if source in experiment_names() or Path(source).suffix == ".toml":
         return False
-    return source in BENCHMARKS or Path(source).exists()
+    return source in BENCHMARKS or source == STANDARD_INPUT or Path(source).exists()
 
 
 def automatic_name(experiment: str | Path, data: object = None) -> str:
@@ -72,7 +72,7 @@ def open_automatic(
             f"settings are chosen for {TASK} only; write a TOML file for {given['task']}"
         )
     if str(source) == STANDARD_INPUT:
-        raise InputError("training reads its facts more than once; give a file or a folder")
+        refuse_standard_input()
     refuse_run(Path(source))
     validated = TrainingSettings(validate_every=1)  # as chosen settings are
     first = with_overrides(
