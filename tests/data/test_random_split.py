@@ -90,6 +90,12 @@ def test_a_graph_whose_facts_are_all_needed_is_refused_by_a_split() -> None:
         split_facts(star, {"valid": 0.0, "test": 0.2}, rng=np.random.default_rng(0))
 
 
+def test_a_share_of_few_facts_that_is_none_is_refused_by_a_split() -> None:
+    star = dataset([(0, 0, leaf) for leaf in range(1, 5)], 5)
+    with pytest.raises(InputError, match=r"a share of 0.1 of 4 facts is none for valid"):
+        split_facts(star, {"valid": 0.1, "test": 0.0}, rng=np.random.default_rng(0))
+
+
 @pytest.mark.parametrize(
     ("shares", "sentence"),
     [

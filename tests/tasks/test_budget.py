@@ -189,6 +189,11 @@ def test_a_time_that_is_over_before_training_is_named(tmp_path: Path) -> None:
     run(TIMED, tmp_path / "run", budget=late, log=lines.append)
     assert any("were over before training began" in line for line in lines)
 
+    lines.clear()  # a graph that needs no more: more minutes would not help
+    enough = Budget(0.5, perf_counter() - 29, is_enough=True)
+    run(TIMED, tmp_path / "enough", budget=enough, log=lines.append)
+    assert lines and not any("were over before training began" in line for line in lines)
+
 
 def test_few_facts_are_validated_for_longer_and_many_are_not() -> None:
     assert num_validated_in(1_000, fixed=0, each=0.01) == pytest.approx(1_500)

@@ -14,6 +14,7 @@ from nodepiece.errors import InputError
 from nodepiece.files import atomic_folder
 from nodepiece.graph.arrays import IntArray, LongArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
+from nodepiece.graph.short_text import plural
 
 MARKER = "split.json"  # in a folder that was written here: how it was made
 AS_WRITTEN = ReadOptions(delimiter="tab", header=False, format="tsv")  # whatever the names are
@@ -32,6 +33,12 @@ def split_facts(
     facts = dataset.all_triples()
     check_shares(shares)
     numbers = {split: round(share * len(facts)) for split, share in shares.items()}
+    for split, number in numbers.items():
+        if shares[split] and not number:
+            raise InputError(
+                f"a share of {shares[split]:g} of {plural(len(facts), 'fact')} is none for "
+                f"{split}; give a larger one"
+            )
     graph = KnowledgeGraph(facts, dataset.num_nodes, dataset.train.num_relations, dataset.names)
     merged = replace(dataset, train=graph, valid=facts[:0], test=facts[:0])
     held_out = hold_out_facts(merged, numbers, rng=rng)

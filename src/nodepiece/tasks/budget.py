@@ -22,6 +22,7 @@ class Budget:
 
     minutes: float
     start: float  # by `perf_counter`
+    is_enough: bool = False  # fewer than were given, as the graph needs no more
 
     def __post_init__(self) -> None:
         if not (self.minutes > 0 and math.isfinite(self.minutes)):

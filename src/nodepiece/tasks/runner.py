@@ -122,7 +122,7 @@ def train_and_evaluate(
         task, time = plan_evaluation(task, model, options.budget)
         clock = clock_of(options.budget, validation=time.validation, evaluation=time.evaluation)
         options.log(describe_budget(task, options.budget))
-        if clock.total < LITTLE_TIME * options.budget.seconds:
+        if clock.total < LITTLE_TIME * options.budget.seconds and not options.budget.is_enough:
             options.log(describe_delay(options.budget))
     progress, stopping = train_model(
         task, model, table, folder, options, is_resumed=is_resumed, clock=clock

@@ -111,7 +111,8 @@ def train_experiment(
             )
             if budget is not None and enough < budget.minutes:
                 elapsed = (perf_counter() - started) / 60
-                budget = Budget(min(budget.minutes, elapsed + max(enough, MIN_MINUTES)), started)
+                needed = elapsed + max(enough, MIN_MINUTES)
+                budget = Budget(min(budget.minutes, needed), started, is_enough=True)
         else:
             timed = settings if budget is None else with_validation_for(settings)
             if not isinstance(data, Dataset):
