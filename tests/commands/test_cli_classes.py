@@ -54,6 +54,15 @@ def label(nodepiece: Nodepiece, *more: object) -> dict[str, object]:
     return found
 
 
+def test_a_labelled_folder_in_place_of_a_graph_says_what_it_needs(
+    nodepiece: Nodepiece, dump: Path
+) -> None:
+    label(nodepiece)
+    ran = nodepiece("train", "dataset", "-o", "run")
+    assert ran.status == 2
+    assert 'write a TOML file with extends = "wd50k-100-paper"' in " ".join(ran.err.split())
+
+
 def test_label_says_what_it_left_out(nodepiece: Nodepiece, dump: Path) -> None:
     report = label(nodepiece)
     assert report["num_class_facts"] == 12

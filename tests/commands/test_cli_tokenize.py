@@ -32,7 +32,7 @@ def test_it_says_what_it_read_and_what_it_wrote(nodepiece: Nodepiece, facts: Pat
     assert "5 facts" in ran.err and "left out 1 fact stated before" in ran.err
     assert "5 nodes, 2 relations" in ran.err
     assert "choosing anchors ... 1 anchor" in ran.err
-    assert "wrote vocabulary: 5 nodes as sequences of 7 pieces" in ran.out  # 1 + 4 + 2 special
+    assert "5 nodes as sequences of pieces, 7 different ones" in ran.out  # 1 + 4 + 2 special
     assert "no node has exactly the same pieces as another node" in ran.out
 
 

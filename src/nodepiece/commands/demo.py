@@ -126,8 +126,8 @@ def introduce(countries: "Dataset", settings: "Experiment") -> None:
 
 def show_countries(countries: "Dataset", table: "TokenTable") -> None:
     out.print(
-        f"\nAll nodes are now sequences of {len(table.vocabulary):,} pieces. France@1 is the "
-        "anchor France, one step away. The pieces show which countries are alike:\n"
+        f"\nAll nodes are now sequences of pieces, {len(table.vocabulary):,} different ones. "
+        "France@1 is the anchor France, one step away. The pieces show which countries are alike:\n"
     )
     for name in SHOWN:
         pieces = table.pieces(countries.names.node_id(name))

@@ -116,6 +116,10 @@ def label(
         return
     for sentence in summary(report, least_nodes):
         log(sentence)
+    log(
+        f'to train on it, write a TOML file with extends = "wd50k-100-paper" and dataset = '
+        f'"{output}"; nodepiece train takes that file'
+    )
 
 
 def summary(report: "LabelSplitReport", least_nodes: int) -> list[str]:

@@ -300,8 +300,8 @@ def summary(written: "TokenizedFolder", output: Path, seconds: float) -> list[st
     vocabulary, sharing = written.vocabulary, written.num_sharing
     share = "no node has" if not sharing else f"{count(sharing, 'node')} have"
     return [
-        f"wrote {output}: {count(vocabulary.num_nodes, 'node')} as sequences of "
-        f"{len(vocabulary):,} pieces, in {seconds:.1f} s",
+        f"wrote {output}: {count(vocabulary.num_nodes, 'node')} as sequences of pieces, "
+        f"{len(vocabulary):,} different ones, in {seconds:.1f} s",
         f"{share} exactly the same pieces as another node",
         f"look at it with: nodepiece inspect {output}",
     ]

@@ -211,6 +211,11 @@ def split_files(folder: Path) -> dict[str, Path]:
         found[split] = path
     if "train" not in found:
         expected = ", ".join(f"train{ending}" for ending in known_endings())
+        if any(folder.glob("train_labels.json*")):
+            raise InputError(
+                f"{folder} is a dataset of node classification; to train on it, write a TOML file "
+                f'with extends = "wd50k-100-paper" and dataset = "{folder}"'
+            )
         raise InputError(
             f"{folder} has no training file; name it one of {expected} (or one of these and .gz)"
         )

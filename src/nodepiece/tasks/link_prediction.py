@@ -208,8 +208,9 @@ def check_validation(experiment: Experiment, dataset: Dataset) -> None:
     if experiment.training.validate_every and not len(dataset.valid):
         others = ", and none can be held out without losing nodes" if dataset.num_held_out else ""
         raise InputError(
-            f"dataset {dataset.name} has no validation facts{others}; add some, or set "
-            "training.validate_every = 0 to train without (and training.patience = 0)"
+            f"dataset {dataset.name} has no validation facts{others}; add some "
+            "(`nodepiece split` holds facts out), or set training.validate_every = 0 to train "
+            "without (and training.patience = 0)"
         )
 
 
