@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nodepiece.commands.epochs import EpochProgress
+from nodepiece.commands.train import is_no_better
 from nodepiece.tasks.link_prediction import LinkPrediction
 
 if TYPE_CHECKING:
@@ -420,3 +421,10 @@ def test_it_says_what_it_does_before_the_first_epoch(
     assert "timing a few steps: cross-entropy" in lines
     assert "tokenizing 40 nodes" in lines
     assert any(line.startswith("epoch 2/2: loss") for line in lines)
+
+
+def test_a_model_that_is_no_better_than_popularity_is_said_to_be() -> None:
+    metrics = {"popularity": {"mrr": 0.2}, "mrr": 0.2}
+    assert is_no_better(metrics)
+    assert not is_no_better(metrics | {"mrr": 0.3})
+    assert not is_no_better({"popularity": None, "roc_auc": 0.5})

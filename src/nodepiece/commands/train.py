@@ -225,6 +225,11 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
         scores = [f"test {beside_popularity(metrics, metrics['popularity'])}"]
     if metrics["valid"]:
         scores.append(f"valid {beside_popularity(metrics['valid'], metrics['popularity_valid'])}")
+    if is_no_better(metrics):
+        scores.append(
+            "no better than popularity, a baseline without training; it may need more time "
+            "(--resume --minutes N)"
+        )
     return [
         *(f"{metrics['experiment']}: {line}" for line in scores),
         f"{metrics['parameters']:,} parameters; {count(metrics['steps'], 'step')} in "
@@ -232,6 +237,12 @@ def summary(metrics: dict[str, Any], folder: Path) -> list[str]:
         f"{seconds['evaluate']:.1f} s of evaluation on {metrics['device']}",
         f"wrote {folder}; query it with: nodepiece predict {folder} {query}",
     ]
+
+
+def is_no_better(metrics: dict[str, Any]) -> bool:
+    """Whether a model has no better MRR than popularity on the test facts."""
+    popularity = metrics["popularity"]
+    return bool(popularity and "mrr" in popularity and metrics["mrr"] <= popularity["mrr"])
 
 
 def beside_popularity(scores: "Scores", popularity: "Scores | None") -> str:
