@@ -107,7 +107,9 @@ def within_time_left(
         return task
     settings = task.experiment.evaluation
     number = settings.test_facts or max(map(task.num_evaluated, ("valid", "test")))
-    fewer = min(number, max(MIN_FACTS, int(number * left / needed)))
+    fewer = max(MIN_FACTS, int(number * left / needed))
+    if fewer >= number:
+        return task
     experiment = replace(task.experiment, evaluation=replace(settings, test_facts=fewer))
     return cast(Task[Any], replace(cast(Any, task), experiment=experiment))
 

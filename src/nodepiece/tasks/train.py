@@ -112,7 +112,8 @@ def train_experiment(
             if budget is not None and enough < budget.minutes:
                 elapsed = (perf_counter() - started) / 60
                 needed = elapsed + max(enough, MIN_MINUTES)
-                budget = Budget(min(budget.minutes, needed), started, is_enough=True)
+                if needed < budget.minutes:
+                    budget = Budget(needed, started, is_enough=True)
         else:
             timed = settings if budget is None else with_validation_for(settings)
             if not isinstance(data, Dataset):
