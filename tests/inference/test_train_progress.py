@@ -10,11 +10,15 @@ import pytest
 import nodepiece
 from nodepiece.inference import train_progress
 
-SETTINGS = ("training.epochs=2", "training.validate_every=1", "encoder.dim=8", "graph.layers=0")
+EPOCHS = "training.epochs=2"
+SETTINGS = ("training.validate_every=1", "encoder.dim=8", "graph.layers=0")
 
 
-def train(folder: Path, **options: Any) -> nodepiece.Run:
-    return nodepiece.train("countries", folder, overrides=SETTINGS, device="cpu", **options)
+def train(folder: Path, minutes: float | None = None, **options: Any) -> nodepiece.Run:
+    chosen = SETTINGS if minutes is not None else (*SETTINGS, EPOCHS)
+    return nodepiece.train(
+        "countries", folder, overrides=chosen, minutes=minutes, device="cpu", **options
+    )
 
 
 @pytest.fixture
