@@ -77,7 +77,8 @@ class HalfLinks:
 
     def edges_between(self, heads: Tensor, tails: Tensor) -> tuple[LongArray, LongArray]:
         """The edges between some pairs of nodes: the place of the pair, and the position."""
-        pairs = heads.cpu().numpy() * (len(self.offsets) - 1) + tails.cpu().numpy()
+        head, tail = (nodes.cpu().numpy().astype(np.int64) for nodes in (heads, tails))
+        pairs = head * (len(self.offsets) - 1) + tail  # would overflow in int32
         starts = np.searchsorted(self._ends, pairs)
         return positions_of_runs(starts, np.searchsorted(self._ends, pairs, side="right") - starts)
 
