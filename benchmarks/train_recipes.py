@@ -32,9 +32,9 @@ from nodepiece.errors import InputError
 from nodepiece.files import write_json
 from nodepiece.inference.run import load
 from nodepiece.settings import load_experiment
-from nodepiece.tasks.run_folder import METRICS, read_config
+from nodepiece.tasks.run_folder import METRICS, read_config, read_metrics
 from nodepiece.tasks.run_place import holds_work
-from nodepiece.tasks.train import read_metrics, train_experiment
+from nodepiece.tasks.train import train_experiment
 
 RESULTS = ROOT / "results"
 WARM_UP = ("training.epochs=1", "training.warmup_epochs=0")

@@ -196,7 +196,7 @@ def test_a_finished_run_on_a_graph_is_resumed_for_more_minutes_only_if_they_are_
 
     assert again.status == 0, again.err
     assert "run is finished and stays as it is; give minutes=N (--minutes N)" in again.err
-    assert "as no --minutes were given" not in again.err
+    assert "as none were given" not in again.err
     assert Path("run/metrics.json").read_text() == written
 
 
@@ -300,17 +300,37 @@ def test_a_run_with_minutes_that_was_stopped_says_how_many_are_left(
 
     assert stopped.status == 130
     assert "5 minutes; validation with 165 of 165, the result with 165 of 165" in stopped.err
-    left = float(stopped.err.splitlines()[-1].split("--minutes ")[1].split()[0])
+    last = stopped.err.splitlines()[-1]
+    left = float(last.removeprefix("stopped and saved with ").split(" minutes left; ")[0])
     assert 3 < left <= 5
-    assert "--resume --minutes" in stopped.err
-    assert stopped.err.splitlines()[-1].endswith("--memory 4GB -o run")
+    assert last.endswith("--device cpu --resume --memory 4GB -o run")
     unfinished = nodepiece("predict", "run", "--head", "Kenya", "--relation", "borders")
-    again = "Finish it with: nodepiece train run/config.toml --resume --minutes N -o run"
+    again = "Finish it with: nodepiece train run/config.toml --resume -o run"
     assert again in unfinished.err
-    refused = nodepiece(*words, "--resume")
+    refused = nodepiece(*words, "--resume", "--set", "training.epochs=5")
     assert "say how many more it may take (--minutes N)" in refused.err
     assert nodepiece(*words, "--resume", "--minutes", 0.01).status == 0
     assert nodepiece(*words, "--minutes", 0, "--overwrite").status == 2
+
+
+def test_a_graph_that_was_stopped_takes_the_minutes_that_are_left(
+    nodepiece: Nodepiece, tmp_path: Path, ctrl_c: None
+) -> None:
+    own_graph(tmp_path)
+    words = ("train", tmp_path / "mine", "-o", "run", "--device", "cpu")
+    stopped = nodepiece(*words, "--minutes", 0.1)
+    assert stopped.status == 130
+    assert "left; continue with: nodepiece train" in stopped.err.splitlines()[-1]
+
+    resumed = nodepiece(*words, "--resume")
+
+    assert resumed.status == 0, resumed.err
+    said = [
+        line for line in resumed.err.splitlines() if "the rest of those the run was given" in line
+    ]
+    assert len(said) == 1 and float(said[0].split()[0]) <= 0.1
+    assert "as none were given" not in resumed.err
+    assert json.loads(Path("run/metrics.json").read_text())["minutes"] <= 0.1
 
 
 def test_the_second_ctrl_c_stops_at_once(
@@ -380,7 +400,7 @@ def test_a_graph_is_trained_without_a_toml_file(nodepiece: Nodepiece) -> None:
     Path("ring.tsv").write_text("".join(facts))
     ran = nodepiece("train", "ring.tsv", "-o", "run", "--device", "cpu")
     assert ran.status == 0
-    assert "10 minutes, as no --minutes were given" in ran.err
+    assert "10 minutes, as none were given" in ran.err
     assert "chosen: " in ran.err and "minutes are enough" in ran.err
     assert Path("run/config.toml").is_file()
 

@@ -9,7 +9,7 @@ import torch
 from tests.training.tiny_models import EDGES, tiny_model
 
 from nodepiece.errors import InputError
-from nodepiece.training.checkpoint import Progress
+from nodepiece.training.checkpoint import Progress, read_progress
 from nodepiece.training.links import link_trainer
 from nodepiece.training.loop import Metrics, Stopping, fit
 from nodepiece.training.settings import TrainingSettings
@@ -52,11 +52,13 @@ def run(
     seconds: float = 0.0,
     resume: bool = False,
     stop_after: int = 0,
+    is_rest: bool = False,
     validate: Callable[[], Metrics] = lambda: {"mrr": 0.5},
 ) -> tuple[Progress, Stopping]:
     clock = None
     if time is not None:
-        clock = Clock(time() + seconds, validation_seconds=0.5, now=time)
+        end = time() + seconds
+        clock = Clock(end, validation_seconds=0.5, end=end + 6, is_rest=is_rest, now=time)
     asked = iter(range(1, 10_000))
     return fit(
         made,
@@ -175,6 +177,42 @@ def test_a_stage_that_was_decided_is_finished_without_a_clock(tmp_path: Path) ->
     progress, _ = run(trainer(seed=2), tmp_path, resume=True)
     assert stopped.num_steps == 70
     assert progress.num_steps == progress.stages[-1]
+
+
+def test_a_checkpoint_has_the_minutes_that_are_left_evaluation_included(tmp_path: Path) -> None:
+    run(trainer(), tmp_path, time=Time(), seconds=100, stop_after=30)
+    progress = read_progress(tmp_path / "checkpoint.safetensors")
+    assert progress.minutes_left == pytest.approx((100 + 6 - 30) / 60, abs=0.05)
+
+    run(trainer(stages=(40, 50)), tmp_path / "steps", stop_after=30)
+    assert read_progress(tmp_path / "steps" / "checkpoint.safetensors").minutes_left is None
+
+
+@pytest.mark.parametrize("stop_after", [70, 90])
+def test_in_the_rest_of_its_minutes_a_run_makes_the_steps_that_were_planned(
+    tmp_path: Path, stop_after: int
+) -> None:
+    """Whether the rest, with the time to load the graph again, is too short or too long."""
+    whole = trainer()
+    expected, _ = run(whole, tmp_path / "whole", time=Time(), seconds=100)
+    for seconds in (5, 500):
+        folder, again = tmp_path / str(seconds), trainer(seed=2)
+        stopped, _ = run(trainer(), folder, time=Time(), seconds=100, stop_after=stop_after)
+        assert stopped.stages == expected.stages
+        rest: dict[str, Any] = {"time": Time(), "seconds": seconds, "is_rest": True}
+        progress, _ = run(again, folder, resume=True, **rest)
+        assert (progress.num_steps, progress.stages) == (expected.num_steps, expected.stages)
+        torch.testing.assert_close(weights(again), weights(whole), rtol=0, atol=0)
+
+
+def test_a_run_whose_end_was_not_planned_trains_for_the_rest_of_its_minutes(
+    tmp_path: Path,
+) -> None:
+    run(trainer(), tmp_path, time=Time(), seconds=100, stop_after=30)
+    time = Time()
+    progress, _ = run(trainer(seed=2), tmp_path, time=time, seconds=70, resume=True, is_rest=True)
+    assert time() == pytest.approx(70, abs=3)
+    assert progress.num_steps == progress.stages[-1] > 80
 
 
 def test_without_validation_the_last_weights_are_kept(tmp_path: Path) -> None:

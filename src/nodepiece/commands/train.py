@@ -115,18 +115,19 @@ def train(
 
     Ctrl-C stops after the step (of several processes: after the epoch) and saves; --resume
     continues from there to the same result. With --minutes the learning rate follows the clock, and
-    --resume --minutes adds more, also to a finished run, which --resume alone leaves as it is; a
-    GRAPH that was stopped gets 10 more minutes, unless others are given. To train on several GPUs:
+    --resume takes the minutes that are left; --resume --minutes takes others, and adds them to a
+    finished run, which --resume alone leaves as it is. To train on several GPUs:
     torchrun --nproc-per-node 4 -m nodepiece train EXPERIMENT.
     """
     start = perf_counter()  # before libraries are imported
     from nodepiece.settings import load_experiment, overridden
-    from nodepiece.tasks.automatic import DEFAULT_MINUTES
+    from nodepiece.tasks.evaluation_time import minutes_in_words
     from nodepiece.tasks.machine import parse_memory
+    from nodepiece.tasks.minutes import minutes_for, minutes_left
     from nodepiece.tasks.open_automatic import automatic_name, is_automatic
     from nodepiece.tasks.run_folder import CONFIG
     from nodepiece.tasks.run_place import has_more_to_do, holds_work
-    from nodepiece.tasks.train import command_line, is_finished, train_experiment
+    from nodepiece.tasks.train import command_line, train_experiment
     from nodepiece.training.distribution import torchrun_rank
     from nodepiece.training.interrupts import stop_on_interrupt
     from nodepiece.training.memory import keep_freed_memory
@@ -145,22 +146,26 @@ def train(
     if is_automatic(experiment):
         given = overridden(overrides)
         name = str(given.get("name", automatic_name(experiment)))
-        folder, epochs = output or Path("runs") / name, int(cast(int, given.get(EPOCHS, 1)))
-        is_done = resume and not overwrite and is_finished(folder)
-        if minutes is None and EPOCHS not in given and not is_done:
-            minutes = DEFAULT_MINUTES
-            err.print(f"{minutes:g} minutes, as no --minutes were given")
+        epochs = int(cast(int, given.get(EPOCHS, 1)))
     else:
         settings = load_experiment(experiment, overrides)
         name, epochs = settings.name, settings.training.epochs
-        folder = output or Path("runs") / name
+    folder = output or Path("runs") / name
+    taken = minutes_for(
+        folder,
+        minutes,
+        is_chosen=is_automatic(experiment),
+        has_epochs=EPOCHS in overridden(overrides),
+        resume=resume,
+        overwrite=overwrite,
+    )
     is_first = torchrun_rank() == 0
     if is_first:  # it creates the folder; the others would take it for an earlier run
         check_output(folder, marker=CONFIG, kind="run")
     keep_freed_memory()
     metrics: dict[str, Any] | None = None
     is_interrupted, held = False, holds_work(folder)
-    with EpochProgress(epochs, minutes=minutes) as progress:
+    with EpochProgress(epochs, minutes=taken.number) as progress:
         callbacks: tuple[Callback, ...] = (progress,)
         if tensorboard is not None:
             from nodepiece.training.tensorboard import TensorBoard
@@ -196,7 +201,9 @@ def train(
         return
     if metrics is None:
         what = "stopped, with a checkpoint" if is_interrupted else "stopped and saved"
-        left = None if minutes is None else max(0.1, minutes - (perf_counter() - start) / 60)
+        left = None if taken.number is None else minutes_left(folder)
+        if left is not None:
+            what += f" with {minutes_in_words(left)} left"
         again = command_line(
             experiment,
             folder,
@@ -204,7 +211,7 @@ def train(
             device=device,
             data=data,
             resume=True,
-            minutes=left,
+            minutes=minutes if left is None else None,  # a finished run was to be given more
             memory=memory,
             vocabulary=vocabulary,
         )

@@ -127,14 +127,15 @@ def train(
 
     An existing run in `output` is refused, unless it is to be continued from its checkpoint
     (`resume`), or replaced, updates included, when this one is finished (`overwrite`).
-    With `minutes`, all of it takes so long, in place of a number of epochs; `resume` with `minutes`
-    adds more, and a finished run that is resumed without them stays as it is. `memory` is the most
-    to use at the peak, in bytes or such as "8GB" (on a GPU: of the device), by default most of what
-    is free. `history.jsonl` in `output` has a line for every finished epoch, `metrics.json` the
-    result. The logger "nodepiece" logs the progress at level INFO. `callback` is called about once
-    a second, and after every epoch or validation, with a dictionary: `epoch`, `step`,
-    `steps_per_epoch`, `loss`, `facts_per_second`, `seconds` since the start, `seconds_left`, and
-    what was validated (`valid_mrr`). A notebook shows a bar.
+    With `minutes`, all of it takes so long, in place of a number of epochs; `resume` takes those
+    that a stopped run has left, `resume` with `minutes` adds more, and a finished run that is
+    resumed without them stays as it is. `memory` is the most to use at the peak, in bytes or such
+    as "8GB" (on a GPU: of the device), by default most of what is free. `history.jsonl` in `output`
+    has a line for every finished epoch, `metrics.json` the result. The logger "nodepiece" logs the
+    progress at level INFO. `callback` is called about once a second, and after every epoch or
+    validation, with a dictionary: `epoch`, `step`, `steps_per_epoch`, `loss`, `facts_per_second`,
+    `seconds` since the start, `seconds_left`, and what was validated (`valid_mrr`). A notebook
+    shows a bar.
 
     Ctrl-C stops after the step, leaves a checkpoint, and raises KeyboardInterrupt.
     """

@@ -23,6 +23,7 @@ class Budget:
     minutes: float
     start: float  # by `perf_counter`
     is_enough: bool = False  # fewer than were given, as the graph needs no more
+    is_rest: bool = False  # of the minutes of a run that was stopped
 
     def __post_init__(self) -> None:
         if not (self.minutes > 0 and math.isfinite(self.minutes)):
@@ -58,7 +59,9 @@ def without_validation(experiment: Experiment) -> Experiment:
 def clock_of(budget: Budget, *, validation: float, evaluation: float) -> Clock:
     """A clock whose deadline leaves time for the evaluation, and to write files."""
     deadline = budget.deadline - 1.1 * evaluation - RESERVE * budget.seconds
-    return Clock(deadline, validation_seconds=validation)
+    return Clock(
+        deadline, validation_seconds=validation, end=budget.deadline, is_rest=budget.is_rest
+    )
 
 
 def describe_delay(budget: Budget) -> str:

@@ -79,6 +79,15 @@ def read_config(folder: Path) -> Experiment:
         raise damaged(path, error) from error
 
 
+def read_metrics(folder: Path) -> dict[str, Any]:
+    path = folder / METRICS
+    try:
+        metrics: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise damaged(path, error) from error
+    return metrics
+
+
 def read_facts(folder: Path) -> Dataset:
     """The dataset that a run was trained on, from the run folder."""
     names: Names = load_names(folder / "names")

@@ -27,8 +27,6 @@ def save_model(model: nn.Module, folder: Path, *, unfinished: Progress | None = 
     header = {"format_version": str(FORMAT_VERSION), "config_sha256": hash_config(folder)}
     if unfinished is not None:
         header["unfinished"] = describe_weights(unfinished)
-        is_open = unfinished.is_timed and not unfinished.stages
-        header["needed_to_resume"] = "--minutes N " if is_open else ""
     save_tensors(model.state_dict(), folder / MODEL, header)
 
 
@@ -62,8 +60,8 @@ def load_trained(task: Task[Model], folder: Path) -> tuple[Model, TokenTable]:
     if unfinished := header.get("unfinished"):
         log.warning(
             "training of %s was stopped before the end; its weights are %s. Finish it with: "
-            "nodepiece train %s --resume %s-o %s",
-            *(folder, unfinished, folder / CONFIG, header.get("needed_to_resume", ""), folder),
+            "nodepiece train %s --resume -o %s",
+            *(folder, unfinished, folder / CONFIG, folder),
         )
     model.eval()
     return model, table

@@ -1,6 +1,5 @@
 """Training of an experiment given by name, file or record."""
 
-import json
 import os
 import shlex
 from collections.abc import Callable, Sequence
@@ -18,11 +17,12 @@ from nodepiece.tasks.automatic import DEFAULT_MINUTES
 from nodepiece.tasks.budget import Budget, with_validation_for, without_validation
 from nodepiece.tasks.fit_memory import refuse_too_large
 from nodepiece.tasks.machine import free_memory, machine_of
+from nodepiece.tasks.minutes import MIN_MINUTES, minutes_for
 from nodepiece.tasks.open_automatic import chosen_before, is_automatic, open_automatic
 from nodepiece.tasks.plan import input_from_sizes, is_link_task, sizes_of
 from nodepiece.tasks.registry import task_record
-from nodepiece.tasks.run_folder import CONFIG, METRICS
-from nodepiece.tasks.run_place import check_place, holds_work, is_pending
+from nodepiece.tasks.run_folder import CONFIG, read_metrics
+from nodepiece.tasks.run_place import check_place
 from nodepiece.tasks.run_start import start_or_resume
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.task import Task
@@ -30,7 +30,6 @@ from nodepiece.tokenizer.storage import HEADER, read_header, settings_in
 from nodepiece.training.distribution import Processes, process_group
 from nodepiece.training.loop import Callback
 
-MIN_MINUTES = 0.05  # for a graph that needs less
 MORE = "give minutes=N (--minutes N)"
 
 
@@ -55,7 +54,8 @@ def train_experiment(
 
     A graph in place of an experiment, by its path or the name of a benchmark, or no experiment and
     facts in `data`, gets settings that suit it (`tasks/automatic.py`), and ten minutes unless
-    others are given. A finished run on it that is resumed without minutes or epochs stays as it is.
+    others are given. A finished run on it that is resumed without minutes or epochs stays as it is;
+    any run that was stopped takes the minutes that it has left (`tasks/minutes.py`).
 
     Under torchrun all processes call this together; rank 0 writes files and logs.
     `overrides` change an experiment given by name or file, and not a record. `data` is the folder
@@ -66,20 +66,27 @@ def train_experiment(
     """
     started = perf_counter() if started is None else started
     is_chosen = is_automatic(experiment, data)  # here
-    is_done, has_epochs = False, "training.epochs" in overridden(overrides)
+    has_epochs = "training.epochs" in overridden(overrides)
     if minutes is not None and has_epochs:
         raise InputError(
             "minutes and training.epochs both say how long to train; leave out one of them"
         )
-    if is_chosen and minutes is None and not has_epochs:
-        is_done = resume and not overwrite and is_finished(folder)
-        minutes = None if is_done else DEFAULT_MINUTES
+    taken = minutes_for(
+        folder,
+        minutes,
+        is_chosen=is_chosen,
+        has_epochs=has_epochs,
+        resume=resume,
+        overwrite=overwrite,
+    )
     if is_chosen and vocabulary is not None:
         raise InputError(
             f"settings for {experiment or 'these facts'} are chosen with its anchors; give "
             "--vocabulary to an EXPERIMENT, such as fb15k-237-quick --set dataset=GRAPH"
         )
-    budget = None if minutes is None else Budget(minutes, started)
+    budget = None
+    if taken.number is not None:
+        budget = Budget(taken.number, started, is_rest=taken.is_rest)
     chosen, settings = choose_device(device), None
     if is_chosen:
         source: Path = folder / CONFIG
@@ -99,12 +106,14 @@ def train_experiment(
             check_place(folder, resume=resume, overwrite=overwrite)
         if budget is not None and processes.count > 1:
             raise InputError("minutes are for one process; give training.epochs to several")
+        if taken.reason:
+            log(taken.reason)
         task: Task[Any]
         if settings is None:
             task, enough = open_automatic(
                 str(experiment or ""),
                 machine_of(chosen, memory),
-                minutes or DEFAULT_MINUTES,
+                taken.number or DEFAULT_MINUTES,
                 data=data,
                 overrides=overrides,
                 log=log,
@@ -127,7 +136,7 @@ def train_experiment(
         if budget is not None and not task.num_evaluated("valid"):
             task = replace(cast(Any, task), experiment=without_validation(task.experiment))
         log(task.describe())
-        if is_done:
+        if taken.is_finished:
             start_or_resume(task, folder, resume=True, overwrite=False)  # refuses another run
             log(f"{folder} is finished and stays as it is; {MORE} to train it further")
             return read_metrics(folder)
@@ -154,15 +163,6 @@ def train_experiment(
             vocabulary=vocabulary,
         )
         return run_experiment(task, options)
-
-
-def is_finished(folder: Path) -> bool:
-    """Whether the run in a folder was trained and evaluated, and no other one will replace it."""
-    return (folder / METRICS).is_file() and holds_work(folder) and not is_pending(folder)
-
-
-def read_metrics(folder: Path) -> dict[str, Any]:
-    return cast(dict[str, Any], json.loads((folder / METRICS).read_text(encoding="utf-8")))
 
 
 def _log_nothing(sentence: str) -> None:

@@ -1,6 +1,8 @@
 """Checkpoints: the state of training between two steps, to resume from."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ class Progress:
     stages: list[int] = field(default_factory=list)  # see `training/stages.py`
     validate_steps: int = 0
     is_timed: bool = False  # whether a clock decided them
+    minutes_left: float | None = None  # of the run, evaluation included, if it was given some
 
 
 def save_checkpoint(
@@ -66,8 +69,9 @@ def save_checkpoint(
 def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[str, Tensor] | None]:
     """Restore the state of a trainer; returns the progress and the best weights so far."""
     tensors, header = load_tensors(path)
-    if "generator" not in tensors or "progress" not in header:
-        raise InputError(f"{path} is not a checkpoint; train again without --resume")
+    progress = progress_in(header, path)
+    if "generator" not in tensors:
+        raise not_a_checkpoint(path)
     groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}, "rows": {}}
     for name, value in tensors.items():
         group, _, rest = name.partition("/")
@@ -81,7 +85,6 @@ def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[s
     for number, rows in enumerate(trainer.row_optimizers):
         rows.load(of_rows.get(number, {}))
     trainer.generator.set_state(tensors["generator"].cpu())
-    progress = Progress(**json.loads(header["progress"]))
     if progress.step:
         trainer.resumed_at = MidEpoch(
             progress.step, tensors["loss_sum"].to(trainer.device), tensors["generator"].cpu()
@@ -91,6 +94,22 @@ def load_checkpoint(path: Path, trainer: Trainer[Any]) -> tuple[Progress, dict[s
     trainer.discard_captured()  # the optimizer and the batches have new tensors
     best = {name: value.to(trainer.device) for name, value in groups["best"].items()}
     return progress, best or None
+
+
+def read_progress(path: Path) -> Progress:
+    """The progress in a checkpoint, read without its tensors."""
+    with opened_tensors(path) as (_, header):
+        return progress_in(header, path)
+
+
+def progress_in(header: dict[str, str], path: Path) -> Progress:
+    if "progress" not in header:
+        raise not_a_checkpoint(path)
+    return Progress(**json.loads(header["progress"]))
+
+
+def not_a_checkpoint(path: Path) -> InputError:
+    return InputError(f"{path} is not a checkpoint; train again without --resume")
 
 
 def by_index(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
@@ -114,18 +133,30 @@ def save_tensors(tensors: dict[str, Tensor], path: Path, header: dict[str, str])
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    with opened_tensors(path) as (file, header):
+        return {current_tensor(n): file.get_tensor(n) for n in file.keys()}, header  # noqa: SIM118
+
+
+@contextmanager
+def opened_tensors(path: Path) -> Iterator[tuple[Any, dict[str, str]]]:
+    """A safetensors file, opened, and its header."""
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get(HEADER, "{}"))
-            tensors = {current_tensor(n): file.get_tensor(n) for n in file.keys()}  # noqa: SIM118
+            refuse_newer(header, path)
+            yield file, header
+    except InputError:
+        raise
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise InputError(f"cannot read {path}: {error}; train again without --resume") from error
+
+
+def refuse_newer(header: dict[str, str], path: Path) -> None:
     if int(header.get("format_version", 0)) > FORMAT_VERSION:
         raise InputError(
             f"{path} was written by a newer nodepiece (format version {header['format_version']}, "
             f"this one reads up to {FORMAT_VERSION}); install a newer nodepiece"
         )
-    return tensors, header
 
 
 def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:

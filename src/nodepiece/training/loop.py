@@ -59,6 +59,8 @@ def fit(
     settings, training goes by steps instead of epochs (`training/stages.py`).
     """
     settings, fitting = trainer.settings, Fitting(trainer, checkpoint, callbacks)
+    if clock is not None:
+        fitting.minutes_left = clock.minutes_left
     progress = fitting.start(resume=resume)
     if clock is not None or settings.stages or progress.stages or progress.is_timed:
         return fit_stages(fitting, validate, before_epoch, should_stop, clock)
@@ -117,6 +119,8 @@ def fit_stages(
             "this run was given some minutes and stopped before they were over; say how many more "
             "it may take (--minutes N)"
         )
+    if clock is not None and clock.is_rest and schedule.is_planned(progress.num_steps):
+        clock = None  # these steps, as without the stop
     if clock is not None:
         clock.start(progress.num_steps)
         full = clock.total
@@ -206,6 +210,7 @@ class Fitting:
     def __init__(self, trainer: Trainer[Any], checkpoint: Path, callbacks: list[Callback]) -> None:
         self.trainer, self.checkpoint, self.callbacks = trainer, checkpoint, callbacks
         self.progress = Progress()
+        self.minutes_left: Callable[[], float | None] = lambda: None  # of a clock
         self.best: dict[str, Tensor] | None = None
         self.clock = self.last_saved = perf_counter()
 
@@ -230,6 +235,7 @@ class Fitting:
 
     def save(self) -> None:
         self.count_seconds()
+        self.progress.minutes_left = self.minutes_left()
         save_checkpoint(self.checkpoint, self.trainer, self.progress, self.best)
         self.last_saved = perf_counter()
 

@@ -45,6 +45,10 @@ class Schedule:
         """Whether the last planned step is done."""
         return bool(self.stages) and num_steps >= self.stages[-1]
 
+    def is_planned(self, num_steps: int) -> bool:
+        """Whether the end of training is known after so many steps."""
+        return bool(self.stages) and num_steps <= self.stages[-1]
+
     def is_validated(self, num_steps: int) -> bool:
         """Whether there is a validation after so many steps."""
         if not self.validate_steps:
@@ -61,9 +65,12 @@ class Clock:
         deadline: float,  # by `now`: when the last step and its validation are to be done
         *,
         validation_seconds: float,  # of one validation; 0: there are none
+        end: float | None = None,  # by `now`: when the run is to be evaluated too
+        is_rest: bool = False,  # of the time of a run that was stopped
         now: Callable[[], float] = perf_counter,
     ) -> None:
         self.deadline, self.validation_seconds, self.now = deadline, validation_seconds, now
+        self.end, self.is_rest = end, is_rest
         self.begin, self.first_step = now(), 0
         self.in_validation = 0.0  # seconds since the beginning of the stage
         self.last_validation = validation_seconds
@@ -77,6 +84,10 @@ class Clock:
     def total(self) -> float:
         """Seconds of the stage."""
         return max(1e-9, self.deadline - self.begin)
+
+    def minutes_left(self) -> float | None:
+        """Minutes until the run is to be evaluated, if that is known."""
+        return None if self.end is None else (self.end - self.now()) / 60
 
     def after_step(self, num_steps: int, schedule: Schedule, device: torch.device) -> None:
         """Decide what can be decided now: when to validate, and when the stage ends."""
