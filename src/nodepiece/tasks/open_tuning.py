@@ -13,10 +13,10 @@ from nodepiece.settings import Experiment, load_experiment, overridden, to_toml
 from nodepiece.tasks.budget import with_validation_for
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.machine import machine_of
+from nodepiece.tasks.minutes import MIN_MINUTES
 from nodepiece.tasks.open_automatic import is_automatic, open_automatic
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.study import BASE, import_optuna
-from nodepiece.tasks.train import MIN_MINUTES
 from nodepiece.tasks.trial import TuneOptions
 from nodepiece.tasks.tune import Tuned, check_length, tune_task
 
