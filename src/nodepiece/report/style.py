@@ -1,5 +1,7 @@
 """One style for all figures: on a transparent ground, legible on light and dark pages."""
 
+import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,10 @@ from matplotlib.figure import Figure
 
 from nodepiece.errors import InputError
 from nodepiece.files import atomic_file
+from nodepiece.graph.short_text import plural
+from nodepiece.report.fonts import use_installed_fonts
+
+log = logging.getLogger("nodepiece")
 
 FIGURE_FORMATS = ("png", "svg", "pdf")
 
@@ -71,9 +77,13 @@ def plain(axes: Axes, *, grid: str = "y") -> None:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Settings of matplotlib while a figure is written: the same bytes every time, text as text."""
+    """Settings of matplotlib while a figure is written: the same bytes every time, text as text.
+
+    It warns of every letter that a font lacks; `save_figure` does once.
+    """
     chosen: dict[Any, Any] = {"svg.hashsalt": "nodepiece", "svg.fonttype": "none"}
-    with matplotlib.rc_context(chosen):
+    with matplotlib.rc_context(chosen), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from")
         yield
 
 
@@ -86,5 +96,16 @@ def save_figure(figure: Figure, path: Path, *, about: str = "") -> None:
     ]
     if about and format != "pdf":
         metadata["Description"] = about
+    if format != "svg":  # its text is drawn with the fonts of who looks at it
+        warn_of_missing(use_installed_fonts(figure), path)
     with drawing(), atomic_file(path) as partial:
         figure.savefig(partial, format=format, metadata=metadata)
+
+
+def warn_of_missing(letters: str, path: Path) -> None:
+    if letters:
+        log.warning(
+            "%s has boxes in place of %s, such as %s, which no installed font has; install a font "
+            "with them, or write .svg, which is drawn with the fonts of the viewer",
+            *(path, plural(len(letters), "letter"), letters[0]),
+        )
