@@ -97,6 +97,59 @@ def test_a_run_is_evaluated_beside_its_baseline_and_queried_on_another_graph(
     assert answers["answers"][0]["name"] == "italy"
 
 
+def test_facts_are_held_out_where_the_graph_of_evaluation_has_none(
+    nodepiece: Nodepiece, tmp_path: Path
+) -> None:
+    """Of one file, those of the training graph; of two graphs, those of the inference graph."""
+    worlds = two_worlds()
+    write_world(worlds.training, tmp_path / "worlds" / "training")
+    write_world(worlds.inference, tmp_path / "worlds" / "inference")
+    for split in ("valid", "test"):
+        (tmp_path / "worlds" / "inference" / f"{split}.tsv").unlink()
+    (tmp_path / "mine.toml").write_text(EXPERIMENT)
+    training = tmp_path / "worlds" / "training" / "train.tsv"
+    one_file = ("--set", f"dataset={training}")
+    words = ("train", "mine.toml", "--device", "cpu", "--set", "training.epochs=1")
+    validated = ("--set", "training.validate_every=1")
+
+    for folder, source in (("one", one_file), ("two", ())):
+        ran = nodepiece(*words, "-o", folder, *validated, *source)
+        assert ran.status == 0, ran.err
+        said = " ".join(ran.err.split())
+        assert said.count("held out at random, as there were none") == 1
+        found = json.loads((tmp_path / folder / "metrics.json").read_text())
+        known = training if source else tmp_path / "worlds" / "inference" / "train.tsv"
+        number = round(0.05 * len(known.read_text().splitlines()))
+        assert found["held_out"] == {"valid": number, "test": number}
+        assert (found["count"], found["valid"]["count"]) == (2 * number, 2 * number)
+        resumed = nodepiece(*words, "-o", folder, *validated, *source, "--resume")  # the same facts
+        assert resumed.status == 0, resumed.err
+
+    share = ("--set", "evaluation.held_out_share=0")
+    refused = nodepiece(*words, "-o", "none", *validated, *one_file, *share)
+    assert refused.status == 2 and "has no validation facts; add some" in refused.err
+
+
+def test_of_one_file_the_held_out_facts_are_not_in_the_graph_of_training(
+    nodepiece: Nodepiece, tmp_path: Path
+) -> None:
+    worlds = two_worlds()
+    write_world(worlds.training, tmp_path / "world")
+    (tmp_path / "mine.toml").write_text(EXPERIMENT)
+    source = ("--set", f"dataset={tmp_path / 'world' / 'train.tsv'}")
+    few = ("--set", "training.epochs=1", "--set", "training.validate_every=1", "--device", "cpu")
+    assert nodepiece("train", "mine.toml", "-o", "run", *source, *few).status == 0
+
+    parts = {
+        split: {tuple(fact) for fact in np.load(tmp_path / "run" / "facts" / f"{split}.npy")}
+        for split in ("train", "valid", "test")
+    }
+    assert sum(len(facts) for facts in parts.values()) == worlds.training.train.num_triples
+    assert len(set.union(*parts.values())) == worlds.training.train.num_triples
+    known = np.load(tmp_path / "run" / "inference" / "facts" / "train.npy")
+    assert {tuple(fact) for fact in known} == parts["train"]
+
+
 def test_vectors_of_the_nodes_of_any_graph_over_the_same_relations(
     nodepiece: Nodepiece, run: Path, tmp_path: Path
 ) -> None:

@@ -4,7 +4,7 @@ The graphs have only relations in common, so nodes are tokenized by relations al
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +29,7 @@ from nodepiece.tasks.link_prediction import (
     describe_dataset,
     is_same_dataset,
     refuse_visible_targets,
+    with_validation,
 )
 from nodepiece.tasks.path_coefficients import check_choice, choose_coefficients
 from nodepiece.tasks.run_folder import read_facts, write_facts
@@ -57,7 +58,7 @@ class InductiveLinkPrediction:
         dataset = open_inductive(
             experiment.dataset, data=data, keep_unseen_relations=keeps, options=experiment.reading
         )
-        return cls(experiment, dataset)
+        return cls(experiment, with_validation_queries(experiment, dataset))
 
     @classmethod
     def read(cls, experiment: Experiment, folder: Path) -> Self:
@@ -194,6 +195,7 @@ class InductiveLinkPrediction:
         baseline = self.evaluator.evaluate_pagerank("test") if 0 < work <= BASELINE_WORK else None
         return {
             "unseen": self.inference.num_unseen,
+            "held_out": self.inference.num_held_out,
             "inference_nodes": self.inference.train.num_nodes,
             "personalized_pagerank": {**baseline.scores, **baseline.parts} if baseline else None,
         }
@@ -202,6 +204,14 @@ class InductiveLinkPrediction:
     def inference(self) -> Dataset:
         """The inference graph and its queries."""
         return self.dataset.inference
+
+
+def with_validation_queries(experiment: Experiment, dataset: InductiveDataset) -> InductiveDataset:
+    """The dataset; if it has no queries to validate on, some known facts are held out for them."""
+    inference = with_validation(experiment, dataset.inference)
+    is_one_graph = dataset.inference is dataset.training
+    training = inference if is_one_graph else dataset.training
+    return replace(dataset, training=training, inference=inference)
 
 
 def tokens_of(graph: KnowledgeGraph, experiment: Experiment) -> TokenTable:
@@ -251,7 +261,7 @@ INDUCTIVE_LINK_PREDICTION = TaskRecord(
         *fields_of("one_vs_all", without=["regularization", "path_queries"]),
         *RANKING,
         *("evaluation.num_negatives", "evaluation.num_draws", "evaluation.draws_known"),
-        "evaluation.unseen_relations",
+        *("evaluation.unseen_relations", "evaluation.held_out_share"),
     ),
     metrics=RANK_METRICS,
 )
