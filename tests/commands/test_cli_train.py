@@ -333,6 +333,10 @@ def test_a_graph_that_was_stopped_takes_the_minutes_that_are_left(
     assert json.loads(Path("run/metrics.json").read_text())["minutes"] <= 0.1
 
 
+def interrupted(*arguments: object, **options: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
 def test_the_second_ctrl_c_stops_at_once(
     nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +353,38 @@ def test_the_second_ctrl_c_stops_at_once(
     assert ran.status == 130
     assert ran.err.splitlines()[-1].startswith("stopped before the end")
     assert not Path("run/checkpoint.safetensors").exists()
+
+
+def test_a_run_without_a_checkpoint_says_how_to_train_it_again(
+    nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("train", "countries", "-o", "run", *ONE_EPOCH)
+    with monkeypatch.context() as patched:
+        patched.setattr("nodepiece.tasks.runner.train_model", interrupted)
+        assert nodepiece(*words).status == 130
+
+    for asked in (
+        ("predict", "run", "--head", "Kenya", "--relation", "borders"),
+        ("evaluate", "run"),
+    ):
+        refused = nodepiece(*asked)
+        assert refused.status == 2
+        assert "stopped before it saved a checkpoint; train it again with the same" in refused.err
+        assert "or with: nodepiece train run/config.toml -o run" in refused.err
+    resumed = nodepiece(*words, "--resume")
+    assert resumed.status == 0, resumed.err
+    assert "run has no checkpoint.safetensors to continue from, so training begins" in resumed.err
+    assert "begins again" not in nodepiece(*words, "--resume").err
+
+
+@pytest.mark.parametrize("again", [["countries"], ["run/config.toml"]])
+def test_a_run_without_a_checkpoint_is_replaced_without_a_flag(
+    again: list[str], nodepiece: Nodepiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("nodepiece.tasks.runner.train_model", interrupted)
+        assert nodepiece("train", "countries", "-o", "run", *ONE_EPOCH).status == 130
+    assert nodepiece("train", *again, "-o", "run", *ONE_EPOCH).status == 0
 
 
 @pytest.mark.parametrize("moment", ["after_training", "evaluate"])

@@ -120,5 +120,10 @@ def has_more_to_do(folder: Path, *, resume: bool, held: bool) -> bool:
     return is_pending(folder) or (holds_work(folder) and (resume or not held))
 
 
+def is_without_work(folder: Path) -> bool:
+    """Whether a run was stopped before it saved anything to continue from."""
+    return (folder / CONFIG).is_file() and not (holds_work(folder) or is_pending(folder))
+
+
 def holds_work(folder: Path) -> bool:
     return (folder / CHECKPOINT).exists() or (folder / MODEL).exists()

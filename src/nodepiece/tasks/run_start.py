@@ -6,9 +6,10 @@ from typing import Any
 
 from nodepiece.errors import InputError
 from nodepiece.graph.short_text import plural
-from nodepiece.tasks.run_folder import start_run
+from nodepiece.tasks.run_folder import CHECKPOINT, start_run
 from nodepiece.tasks.run_place import (
     check_place,
+    is_without_work,
     place_to_resume,
     place_to_start,
     unfinished_folder,
@@ -30,6 +31,8 @@ def prepare_folder(
     """The run folder to train in, with tokens, and whether a run is resumed there."""
     processes, place, is_resumed = current_processes(), folder, False
     if processes.is_first:
+        if resume and is_without_work(folder):
+            log(f"{folder} has no {CHECKPOINT} to continue from, so training begins again")
         place, is_resumed = start_or_resume(task, folder, resume=resume, overwrite=overwrite)
         if not is_resumed:
             log(f"tokenizing {plural(task.graph.num_nodes, 'node')}")

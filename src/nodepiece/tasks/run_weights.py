@@ -7,6 +7,7 @@ from torch import nn
 
 from nodepiece.errors import InputError
 from nodepiece.tasks.run_folder import CONFIG, MODEL, damaged, hash_config
+from nodepiece.tasks.run_place import is_without_work
 from nodepiece.tasks.task import Model, Task
 from nodepiece.threads import stop_spinning
 from nodepiece.tokenizer.storage import load_tokens
@@ -33,6 +34,12 @@ def save_model(model: nn.Module, folder: Path, *, unfinished: Progress | None = 
 def load_trained(task: Task[Model], folder: Path) -> tuple[Model, TokenTable]:
     """The trained model of a run folder, and the tokens that it was built on, mapped."""
     stop_spinning()
+    if is_without_work(folder):
+        raise InputError(
+            f"{folder} has no trained model, as its training was stopped before it saved a "
+            f"checkpoint; train it again with the same command, or with: nodepiece train "
+            f"{folder / CONFIG} -o {folder}"
+        )
     if not (folder / MODEL).is_file():
         raise InputError(
             f"{folder} has no trained model yet; finish it with: "
