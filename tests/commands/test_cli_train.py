@@ -301,7 +301,7 @@ def test_a_run_with_minutes_that_was_stopped_says_how_many_are_left(
     assert stopped.status == 130
     assert "5 minutes; validation with 165 of 165, the result with 165 of 165" in stopped.err
     last = stopped.err.splitlines()[-1]
-    left = float(last.removeprefix("stopped and saved with ").split(" minutes left; ")[0])
+    left = float(last.removeprefix("stopped and saved, ").split(" minutes left; ")[0])
     assert 3 < left <= 5
     assert last.endswith("--device cpu --resume --memory 4GB -o run")
     unfinished = nodepiece("predict", "run", "--head", "Kenya", "--relation", "borders")

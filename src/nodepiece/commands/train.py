@@ -203,7 +203,7 @@ def train(
         what = "stopped, with a checkpoint" if is_interrupted else "stopped and saved"
         left = None if taken.number is None else minutes_left(folder)
         if left is not None:
-            what += f" with {minutes_in_words(left)} left"
+            what += f", {minutes_in_words(left)} left"
         again = command_line(
             experiment,
             folder,

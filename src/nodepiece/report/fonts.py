@@ -34,6 +34,8 @@ def letters_lacking(text: Text) -> set[str]:
         for letter in text.get_text()
         if not letter.isascii() and letter.isprintable() and unicodedata.category(letter) != "Mn"
     }
+    if not letters:
+        return letters
     return letters - letters_in(findfont(text.get_fontproperties()), letters)
 
 
