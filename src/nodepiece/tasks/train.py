@@ -105,8 +105,10 @@ def train_experiment(
         if processes.is_first:  # it creates the folder, which the others must not see unfinished
             check_place(folder, resume=resume, overwrite=overwrite)
         if budget is not None and processes.count > 1:
-            raise InputError("minutes are for one process; give training.epochs to several")
-        if taken.reason:
+            if not taken.is_rest:
+                raise InputError("minutes are for one process; give training.epochs to several")
+            budget = None  # the steps that are planned
+        if taken.reason and budget is not None:
             log(taken.reason)
         task: Task[Any]
         if settings is None:
