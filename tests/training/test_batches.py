@@ -2,16 +2,18 @@ from collections import Counter, defaultdict
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nodepiece.errors import InputError
 from nodepiece.training.batches import (
     FactBatches,
     QueryBatches,
     TargetChoice,
     subsampling_weights,
 )
+from nodepiece.training.links import between_nodes_of_degree
 
 NUM_NODES, NUM_RELATIONS = 6, 4
 
@@ -195,17 +197,31 @@ def test_facts_of_frequent_pairs_weigh_less() -> None:
 
 
 @settings(deadline=None)
-@given(facts, st.integers(1, 9), st.sampled_from([0.3, 0.5, 1.0]), st.integers(0, 3))
+@given(
+    facts,
+    st.integers(1, 9),
+    st.sampled_from([0.3, 0.5, 1.0]),
+    st.integers(0, 3),
+    st.sampled_from([None, 2, 3, NUM_NODES]),
+)
 def test_some_answers_are_targets_and_the_others_are_known_as_answers(
-    triples: set[Fact], batch_size: int, share: float, most: int
+    triples: set[Fact], batch_size: int, share: float, most: int, divisor: int | None
 ) -> None:
     edges = edges_of(triples)
     targets = TargetChoice(share, most, balance=0.5)
-    batches = QueryBatches(edges, NUM_RELATIONS, batch_size, targets=targets)
-    batches.start_epoch(generator=seeded())
-    tails_of = defaultdict(set)
+    # Facts whose tail is a multiple of the divisor are no targets.
+    may_be_target = None if divisor is None else edges[:, 2] % divisor > 0
+    asked, tails_of = defaultdict(set), defaultdict(set)
     for head, relation, tail in triples:
         tails_of[head, relation].add(tail)
+        if divisor is None or tail % divisor:
+            asked[head, relation].add(tail)
+    assume(asked)
+    batches = QueryBatches(
+        edges, NUM_RELATIONS, batch_size, targets=targets, may_be_target=may_be_target
+    )
+    batches.start_epoch(generator=seeded())
+    assert batches.num_batches == -(-len(asked) // batch_size)
     for step in range(batches.num_batches):
         batch = batches.take(torch.tensor([step]))
         assert batch.edges is not None
@@ -221,8 +237,9 @@ def test_some_answers_are_targets_and_the_others_are_known_as_answers(
                 assert edges[edge, 2] == node
         for row, query in enumerate(zip(batch.heads.tolist(), batch.relations.tolist())):  # noqa: B905
             assert known[row] == tails_of[query]
-            number = max(1, round(share * len(known[row])))
+            number = max(1, round(share * len(asked[query])))
             number = min(number, most or number)
+            assert {node for node, _ in trained[row]} <= asked[query]
             assert [weight for _, weight in trained[row]] == pytest.approx([number**-0.5] * number)
             assert len({node for node, _ in trained[row]}) == number
 
@@ -236,6 +253,22 @@ def test_other_targets_are_chosen_in_another_epoch() -> None:
         batch = batches.take(torch.tensor([0]))
         chosen |= set(batch.answers[1][batch.sample_weight > 0].tolist())
     assert chosen == {1, 2, 3, 4, 5}
+
+
+@settings(deadline=None)
+@given(facts, st.integers(2, 3))
+def test_targets_may_be_facts_between_nodes_of_other_facts_alone(
+    triples: set[Fact], least: int
+) -> None:
+    edges = edges_of(triples)
+    facts_of = Counter(node for head, _, tail in triples for node in {head, tail})
+    expected = [facts_of[head] >= least <= facts_of[tail] for head, _, tail in edges.tolist()]
+    both_ways = torch.cat([edges, edges.flip(1)])
+    if any(expected):
+        assert between_nodes_of_degree(least, both_ways).tolist() == expected * 2
+    else:
+        with pytest.raises(InputError, match="target_degree"):
+            between_nodes_of_degree(least, both_ways)
 
 
 def test_an_epoch_may_be_a_number_of_batches_of_queries_drawn_at_random() -> None:

@@ -19,6 +19,7 @@ NOT_OF_SOFTMAX = (
     *("sampled.margin", "sampled.temperature"),
     *("sampled.shared_negatives", "sampled.separate_masks"),
 )
+OF_HIDDEN_TARGETS = ("one_vs_all.hide_pairs", "one_vs_all.target_degree")
 OF_EVERY_TASK = "reading"  # how the files of its dataset are read
 OF_TRANSFORMER = ("encoder.layers", "encoder.heads", "encoder.masked")
 NOT_READING_THEM = ("mlp", "gated-sum")  # encoders; one that was added may read them
@@ -67,7 +68,7 @@ def why_unread(
         return f'training.loss = "{training.loss}" has no smoothing'
     if name.endswith(".path_queries") and not any(map(is_on, experiment.scorers)):
         return "no path scorer is switched on"
-    if name == "one_vs_all.hide_pairs" and not training.hide_targets:
+    if name in OF_HIDDEN_TARGETS and not training.hide_targets:
         return "training.hide_targets is false"
     if group == "sampled" and training.is_one_vs_all:
         return f'training.loss = "{training.loss}" is against all nodes'

@@ -97,20 +97,34 @@ class QueryBatches:
         *,
         num_batches: int | None = None,
         targets: TargetChoice = ALL_TARGETS,
+        may_be_target: Tensor | None = None,  # (num_edges,) bool; None: every edge
         num_processes: int = 1,  # that share an epoch
         rank: int = 0,  # of this process
         average: Callable[[list[Tensor]], None] | None = None,  # over them, in place; None: one
     ) -> None:
         head, relation, tail = edges.long().T
-        key, order = torch.sort(head * num_relations + relation, stable=True)
+        key = head * num_relations + relation
+        if may_be_target is None:
+            key, order = torch.sort(key, stable=True)
+        else:  # of the answers of a query, those that may be targets come first
+            key, order = torch.sort(2 * key + ~may_be_target, stable=True)
+            key = key // 2
         pairs, counts = torch.unique_consecutive(key, return_counts=True)
-        self.heads, self.relations = pairs // num_relations, pairs % num_relations
+        starts = counts.cumsum(0) - counts
         self.tails, self.order = tail[order].int(), order
-        self.counts = counts
-        self.starts = counts.cumsum(0) - counts
+        self.eligible: Tensor | None = None  # (num_queries,) how many answers may be targets
+        if may_be_target is not None:
+            total = torch.cat([starts.new_zeros(1), may_be_target[order].long().cumsum(0)])
+            eligible = total[starts + counts] - total[starts]
+            asked = eligible > 0
+            pairs, counts, starts = pairs[asked], counts[asked], starts[asked]
+            self.eligible = eligible[asked]
+        self.heads, self.relations = pairs // num_relations, pairs % num_relations
+        self.counts, self.starts = counts, starts
         self.batch_size, self.num_processes, self.rank = batch_size, num_processes, rank
         self.num_batches = num_batches or -(-len(pairs) // (batch_size * num_processes))
-        self.facts_per_step = batch_size * num_processes * len(edges) / len(pairs)
+        num_facts = len(edges) if self.eligible is None else int(self.eligible.sum())
+        self.facts_per_step = batch_size * num_processes * num_facts / len(pairs)
         self.targets, self.capacity = targets, 0
         self.average = average
         self.mean_counts = torch.zeros(self.num_batches, device=edges.device)
@@ -158,15 +172,24 @@ class QueryBatches:
 
     def _draw_targets(self, pairs: Tensor, generator: torch.Generator) -> Tensor | None:
         """Which answers of this process are targets; None: all. pairs: of all processes."""
-        if self.targets.takes_all:
+        if self.targets.takes_all and self.eligible is None:
             return None
         counts = self.counts[pairs]
         number = torch.arange(len(counts), device=counts.device)
         slot = torch.repeat_interleave(number, counts)
-        order = rank_at_random(slot, counts.cumsum(0) - counts, generator=generator)
-        is_target = order < self.targets.counts(counts)[slot]
+        group, first = slot, counts.cumsum(0) - counts
+        if self.eligible is not None:  # the other answers of a query rank after these
+            place = torch.arange(len(slot), device=slot.device) - first[slot]
+            group = 2 * slot + (place >= self.eligible[pairs][slot])
+            first = first.repeat_interleave(2)
+        order = rank_at_random(group, first, generator=generator)
+        is_target = order < self._num_targets(pairs)[slot]
         is_own = slot // self.batch_size % self.num_processes == self.rank
         return is_target[is_own]
+
+    def _num_targets(self, pairs: Tensor) -> Tensor:
+        """The number of targets of each query."""
+        return self.targets.counts((self.counts if self.eligible is None else self.eligible)[pairs])
 
     def _write_epoch(self, counts: Tensor, is_target: Tensor | None) -> None:
         """Write the answers of all batches to the buffers of the epoch."""
@@ -181,8 +204,7 @@ class QueryBatches:
         self.nodes.copy_(self.tails[self.starts[self.pairs[:: self.batch_size]]][:, None])
         self.rows[batch, column] = (slot % self.batch_size).int()
         self.nodes[batch, column] = self.tails[place]
-        num_targets = self.targets.counts(counts)
-        weight = (num_targets.float() ** -self.targets.balance)[slot]
+        weight = (self._num_targets(self.pairs).float() ** -self.targets.balance)[slot]
         edges = self.order[place]
         if is_target is not None:
             weight = weight * is_target

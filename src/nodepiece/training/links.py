@@ -153,16 +153,35 @@ def query_batches(
 ) -> QueryBatches:
     """Batches of queries with all their answers; `batch_size` is that of all processes."""
     processes = current_processes()
+    least = settings.target_degree
     return QueryBatches(
         edges,
         num_relations,
         processes.share(batch_size),
         num_batches=settings.steps_per_epoch or None,
         targets=TargetChoice(settings.target_share, settings.most_targets, settings.query_balance),
+        may_be_target=between_nodes_of_degree(least, edges) if least > 1 else None,
         num_processes=processes.count,
         rank=processes.rank,
         average=processes.average if processes.count > 1 else None,
     )
+
+
+def between_nodes_of_degree(least: int, edges: Tensor) -> Tensor:
+    """Whether both nodes of an edge have so many facts: (num_edges,) bool.
+
+    edges: (num_edges, 3) facts, and then their inverses in the same order.
+    """
+    head, _, tail = edges[: len(edges) // 2].long().T
+    ends = torch.cat([head, tail[head != tail]])  # a fact between a node and itself counts once
+    degree = torch.bincount(ends)
+    is_between = torch.minimum(degree[head], degree[tail]) >= least
+    if not is_between.any():
+        raise InputError(
+            f"one_vs_all.target_degree = {least} leaves no targets: no fact is between two nodes "
+            "of so many facts; choose a smaller one"
+        )
+    return torch.cat([is_between, is_between])
 
 
 def hidden_edges(

@@ -90,6 +90,8 @@ class OneVsAllSettings:
     relation_weight: float = 0.0  # weight of also predicting the relation of each fact
     regularization: float = 0.0  # weight of the N3 norm of the facts' vectors
     target_share: float = 1.0  # of a query's answers: trained in an epoch, others stay visible
+    # targets are facts between nodes of at least so many facts; 2: none is the only one of a node
+    target_degree: int = 1
     most_targets: int = 0  # answers of a query that are trained in an epoch; 0: no limit
     # weight of a target: (targets of its query) ** -this; 0: all targets, 1: all queries are equal
     query_balance: float = 0.0
@@ -103,6 +105,10 @@ class OneVsAllSettings:
             raise InputError(f"one_vs_all.smoothing must be in [0, 1), got {self.smoothing}")
         if not 0 < self.target_share <= 1:
             raise InputError(f"one_vs_all.target_share must be in (0, 1], got {self.target_share}")
+        if self.target_degree < 1:
+            raise InputError(
+                f"one_vs_all.target_degree must be 1 or more, got {self.target_degree}"
+            )
         weights = ("relation_weight", "regularization", "query_balance")
         refuse_negative(
             self, "one_vs_all", *weights, "most_targets", "steps_per_epoch", "path_queries"
