@@ -28,6 +28,7 @@ from nodepiece.graph.arrays import FloatArray, IntArray
 from nodepiece.graph.knowledge_graph import KnowledgeGraph
 from nodepiece.inference.inductive import InductiveRun
 from nodepiece.inference.run import load
+from nodepiece.tasks.run_folder import read_metrics
 
 OUTPUT = ROOT / "results" / "ranks-by-distance.json"
 LIMITS = {"1": 1, "2": 2, "3": 3, "4 to 6": 6, "more": np.finfo(float).max, "not connected": np.inf}
@@ -43,13 +44,30 @@ def main() -> None:
         run = load(folder, device=options.device)
         if not isinstance(run, InductiveRun):
             raise InputError(f"{folder} is no run of inductive link prediction")
-        record = measure(run)
+        record = about(folder) | {"distances": measure(run)}
         print(record["experiment"], json.dumps(record["distances"]), flush=True)
-        content = json.loads(options.output.read_text("utf-8")) if options.output.exists() else {}
-        write_json(options.output, content | {record["experiment"]: record})
+        content: dict[str, Any] = {
+            "what": "scores of inductive models by the distance of head and tail",
+            "runs": {},
+        }
+        if options.output.exists():
+            content = json.loads(options.output.read_text("utf-8"))
+        content["runs"][record["experiment"]] = record
+        write_json(options.output, content)
 
 
-def measure(run: InductiveRun) -> dict[str, Any]:
+def about(folder: Path) -> dict[str, Any]:
+    """How a run was trained; its scores by distance are added."""
+    metrics = read_metrics(folder)
+    trained = metrics["command"].partition(" -o ")[0] + " -o RUN"
+    return {
+        "experiment": metrics["experiment"],
+        "command": f"{trained}; python -m benchmarks.ranks_by_distance RUN",
+        **{name: metrics[name] for name in ("device", "steps", "seed")},
+    }
+
+
+def measure(run: InductiveRun) -> dict[str, dict[str, float]]:
     evaluator, device = run.evaluator, run.snapshot.device
     run.model.eval()
     with torch.no_grad():
@@ -59,14 +77,7 @@ def measure(run: InductiveRun) -> dict[str, Any]:
     distances = distances_of(evaluator.dataset.test, evaluator.dataset.train)
     if len(distances) != len(among_all.tail):
         raise InputError("the run ranks a part of the test facts; set evaluation.test_facts = 0")
-    experiment = evaluator.experiment
-    changed = {"epochs": experiment.training.epochs, "seed": experiment.seed}
-    return {
-        "experiment": experiment.name,
-        "command": f"python -m benchmarks.ranks_by_distance RUN, of {experiment.name}",
-        "training": changed | {"steps_per_epoch": experiment.one_vs_all.steps_per_epoch},
-        "distances": by_distance(distances, draws, among_all),
-    }
+    return by_distance(distances, draws, among_all)
 
 
 def distances_of(facts: IntArray, graph: KnowledgeGraph) -> FloatArray:
