@@ -12,6 +12,7 @@ import pytest
 
 from nodepiece.commands.epochs import EpochProgress
 from nodepiece.commands.train import is_no_better
+from nodepiece.locks import sole_writer
 from nodepiece.tasks.link_prediction import LinkPrediction
 
 if TYPE_CHECKING:
@@ -370,7 +371,10 @@ def test_a_run_without_a_checkpoint_says_how_to_train_it_again(
         refused = nodepiece(*asked)
         assert refused.status == 2
         assert "stopped before it saved a checkpoint; train it again with the same" in refused.err
-        assert "or with: nodepiece train run/config.toml -o run" in refused.err
+        with sole_writer(Path("run")):
+            refused = nodepiece(*asked)
+        assert refused.status == 2
+        assert "run is being trained, and has no model yet; try again later" in refused.err
     resumed = nodepiece(*words, "--resume")
     assert resumed.status == 0, resumed.err
     assert "run has no checkpoint.safetensors to continue from, so training begins" in resumed.err

@@ -133,6 +133,17 @@ def test_a_number_of_facts_that_is_set_is_kept(monkeypatch: pytest.MonkeyPatch) 
     assert planned.experiment.evaluation == evaluation
 
 
+def test_a_run_that_goes_on_ranks_as_many_facts_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodepiece.tasks.evaluation_time.seconds_of", lambda task, model: 0.1)
+    rest = Budget(0.01, perf_counter(), is_rest=True)
+    ranked = {"validation_facts": 3, "test_facts": 2}
+    task = LinkPrediction(TIMED, couples())
+    planned, time = plan_evaluation(task, torch.nn.Linear(1, 1), rest, ranked)
+    found = planned.experiment.evaluation
+    assert (found.validation_facts, found.test_facts) == (3, 2)
+    assert time.ranking  # of fewer, if it takes longer than was planned
+
+
 def test_fewer_facts_are_ranked_for_the_result_where_ranking_became_slower(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,9 +12,12 @@ from nodepiece.encoders.graph_settings import GraphLayerSettings
 from nodepiece.errors import InputError
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
+from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.tasks.shallow import ended_after, shallow_settings, train_shallow
 from nodepiece.tasks.train import train_experiment
+from nodepiece.tasks.unread_settings import refuse_unread
+from nodepiece.training.settings import OneVsAllSettings
 
 CPU = torch.device("cpu")
 WITH_PATHS = replace(
@@ -63,6 +66,15 @@ def test_a_run_that_ended_within_its_first_epoch_has_one_too() -> None:
     settings = shallow_settings(task, 48 * 7, num_steps=4, num_epochs=0)
 
     assert settings.training.stages == (3, 4)
+
+
+def test_targets_of_the_baseline_are_all_facts_as_it_has_no_paths() -> None:
+    chosen = experiment(hide_targets=True)
+    targets = OneVsAllSettings(target_degree=2, hide_pairs=True)
+    task = LinkPrediction(replace(chosen, one_vs_all=targets), couples())
+    settings = shallow_settings(task, 48 * 7, num_steps=4, num_epochs=1)
+    assert settings.one_vs_all == OneVsAllSettings()
+    refuse_unread(settings, task_record(settings))
 
 
 def test_complex_vectors_have_an_even_length() -> None:

@@ -13,7 +13,8 @@ from nodepiece.training.batches import (
     TargetChoice,
     subsampling_weights,
 )
-from nodepiece.training.links import between_nodes_of_degree
+from nodepiece.training.links import between_nodes_of_degree, query_batches
+from nodepiece.training.settings import OneVsAllSettings
 
 NUM_NODES, NUM_RELATIONS = 6, 4
 
@@ -271,6 +272,24 @@ def test_targets_may_be_facts_between_nodes_of_other_facts_alone(
             between_nodes_of_degree(least, both_ways)
 
 
+def test_the_degree_of_targets_is_a_setting() -> None:
+    #  0 -r0-> 1 -r0-> 2 -r1-> 0     and 3, which has one fact: 3 -r0-> 0
+    facts = torch.tensor([[0, 0, 1], [1, 0, 2], [2, 1, 0], [3, 0, 0]])
+    edges = torch.cat([facts, torch.stack([facts[:, 2], facts[:, 1] + 2, facts[:, 0]], dim=1)])
+    for least, targets in ((1, {0, 1, 2, 3}), (2, {0, 1, 2}), (3, set())):
+        settings = OneVsAllSettings(target_degree=least)
+        if not targets:
+            with pytest.raises(InputError, match="target_degree = 3 leaves no targets"):
+                query_batches(edges, 4, 2, settings)
+            continue
+        batches = query_batches(edges, 4, 2, settings)
+        batches.start_epoch(generator=seeded())
+        steps = [batches.take(torch.tensor([step])) for step in range(batches.num_batches)]
+        edge_ids = torch.cat([batch.edges for batch in steps if batch.edges is not None])
+        found = {edge % 4 for edge in edge_ids.tolist() if edge < 8}
+        assert found == targets
+
+
 def test_an_epoch_may_be_a_number_of_batches_of_queries_drawn_at_random() -> None:
     edges = torch.tensor([[head, 0, 0] for head in range(6)])
     batches = QueryBatches(edges, NUM_RELATIONS, 2, num_batches=2)
@@ -299,15 +318,21 @@ def test_the_batches_of_two_processes_together_are_those_of_one(num_batches: int
         assert first.other_tails is not None and first.other_tails.equal(second.tails)
 
 
-def test_the_queries_and_targets_of_two_processes_together_are_those_of_one() -> None:
+@pytest.mark.parametrize("excluded", [None, 3])
+def test_the_queries_and_targets_of_two_processes_together_are_those_of_one(
+    excluded: int | None,
+) -> None:
     edges = torch.tensor([[n % 11, 0, n] for n in range(60)])
     targets = TargetChoice(share=0.5)
+    may_be_target = None if excluded is None else edges[:, 2] % excluded > 0
     parts = []
     for rank in range(2):
-        batches = QueryBatches(edges, 1, 2, targets=targets, num_processes=2, rank=rank)
+        batches = QueryBatches(
+            edges, 1, 2, targets=targets, may_be_target=may_be_target, num_processes=2, rank=rank
+        )
         batches.start_epoch(generator=seeded())
         parts.append([batches.take(torch.tensor([step])) for step in range(batches.num_batches)])
-    alone = QueryBatches(edges, 1, 4, targets=targets)
+    alone = QueryBatches(edges, 1, 4, targets=targets, may_be_target=may_be_target)
     alone.start_epoch(generator=seeded())
     for step in range(alone.num_batches):
         whole, both = alone.take(torch.tensor([step])), [part[step] for part in parts]

@@ -144,7 +144,7 @@ def train(
     overrides = [*(overrides or ()), *reading_overrides(options)]
     memory_bytes = None if memory is None else parse_memory(memory)
     if is_automatic(experiment):
-        given = overridden(overrides)
+        given, settings = overridden(overrides), None
         name = str(given.get("name", automatic_name(experiment)))
         epochs = int(cast(int, given.get(EPOCHS, 1)))
     else:
@@ -154,6 +154,7 @@ def train(
     taken = minutes_for(
         folder,
         minutes,
+        settings,
         is_chosen=is_automatic(experiment),
         has_epochs=EPOCHS in overridden(overrides),
         resume=resume,

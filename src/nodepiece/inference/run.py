@@ -26,6 +26,7 @@ from nodepiece.inference.train_progress import (
 )
 from nodepiece.settings import Experiment, with_overrides
 from nodepiece.tasks.machine import parse_memory
+from nodepiece.tasks.minutes import minutes_left
 from nodepiece.tasks.registry import task_record
 from nodepiece.tasks.run_folder import read_config
 from nodepiece.tasks.run_weights import load_trained
@@ -148,7 +149,10 @@ def train(
     settings, source = with_data(experiment, data, parts, overrides)
     if isinstance(settings, str | Path):
         overrides = [*overrides, *reading_columns(columns)]
-    epochs = TrainProgress(callback, minutes=minutes, bar=NotebookBar() if in_notebook() else None)
+    shown = minutes
+    if minutes is None and resume and not overwrite:
+        shown = minutes_left(Path(output))
+    epochs = TrainProgress(callback, minutes=shown, bar=NotebookBar() if in_notebook() else None)
     with stop_on_interrupt(
         lambda: epochs.is_under_way, lambda: log.warning("stopping and saving")
     ) as should_stop:

@@ -79,7 +79,7 @@ def plain(axes: Axes, *, grid: str = "y") -> None:
 def drawing() -> Iterator[None]:
     """Settings of matplotlib while a figure is written: the same bytes every time, text as text.
 
-    It warns of every letter that a font lacks; `save_figure` does once.
+    Matplotlib's warnings of missing glyphs, one a letter, are left out; `save_figure` has one.
     """
     chosen: dict[Any, Any] = {"svg.hashsalt": "nodepiece", "svg.fonttype": "none"}
     with matplotlib.rc_context(chosen), warnings.catch_warnings():

@@ -23,7 +23,7 @@ class Budget:
     minutes: float
     start: float  # by `perf_counter`
     is_enough: bool = False  # fewer than were given, as the graph needs no more
-    is_rest: bool = False  # of the minutes of a run that was stopped
+    is_rest: bool = False  # the run was stopped; `start` is earlier by the minutes that are over
 
     def __post_init__(self) -> None:
         if not (self.minutes > 0 and math.isfinite(self.minutes)):
@@ -56,11 +56,20 @@ def without_validation(experiment: Experiment) -> Experiment:
     return replace(experiment, training=training)
 
 
-def clock_of(budget: Budget, *, validation: float, evaluation: float) -> Clock:
+def clock_of(
+    budget: Budget, experiment: Experiment, *, validation: float, evaluation: float
+) -> Clock:
     """A clock whose deadline leaves time for the evaluation, and to write files."""
-    deadline = budget.deadline - 1.1 * evaluation - RESERVE * budget.seconds
     return Clock(
-        deadline, validation_seconds=validation, end=budget.deadline, is_rest=budget.is_rest
+        budget.deadline - 1.1 * evaluation - RESERVE * budget.seconds,
+        validation_seconds=validation,
+        end=budget.deadline,
+        minutes=budget.minutes,
+        ranked={
+            "validation_facts": experiment.evaluation.validation_facts,
+            "test_facts": experiment.evaluation.test_facts,
+        },
+        is_rest=budget.is_rest,
     )
 
 

@@ -1,6 +1,7 @@
 """How many facts are ranked within a budget of minutes, and how long that takes."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, cast
@@ -42,11 +43,15 @@ class EvaluationTime:
 
 
 def plan_evaluation(
-    task: Task[Any], model: nn.Module, budget: Budget
+    task: Task[Any],
+    model: nn.Module,
+    budget: Budget,
+    ranked: Mapping[str, int] | None = None,
 ) -> tuple[Task[Any], EvaluationTime]:
     """The task with as many facts to rank as there is time for, and how long that takes.
 
-    A few facts are ranked to find out. Numbers of facts that the settings give are kept.
+    A few facts are ranked to find out. Numbers of facts that the settings give are kept, and so are
+    those of `ranked`, which a run has that was stopped (`Progress`).
     """
     num_valid, num_test = task.num_evaluated("valid"), task.num_evaluated("test")
     if not num_valid:
@@ -56,15 +61,18 @@ def plan_evaluation(
         seconds = seconds_of(task, model)
         return task, EvaluationTime(seconds, seconds * (1 + num_test / num_valid))
     fixed, each = ranking_time(task, model, num_valid, limit=VALIDATION_SHARE * budget.seconds)
-    valid_facts = settings.validation_facts or chosen_number(
-        num_validated_in(budget.seconds, fixed, each), num_valid
-    )
-    test_facts = settings.test_facts or chosen_number(
-        (EVALUATION_SHARE * budget.seconds / 2 - fixed) / each, max(num_valid, num_test)
-    )
+    if ranked:
+        valid_facts, test_facts = ranked["validation_facts"], ranked["test_facts"]
+    else:
+        valid_facts = settings.validation_facts or chosen_number(
+            num_validated_in(budget.seconds, fixed, each), num_valid
+        )
+        test_facts = settings.test_facts or chosen_number(
+            (EVALUATION_SHARE * budget.seconds / 2 - fixed) / each, max(num_valid, num_test)
+        )
     evaluation = replace(settings, validation_facts=valid_facts, test_facts=test_facts)
     experiment = replace(task.experiment, evaluation=evaluation)
-    ranked = [min(number, test_facts or number) for number in (num_valid, num_test)]
+    num_ranked = [min(number, test_facts or number) for number in (num_valid, num_test)]
     num_validated = min(num_valid, valid_facts or num_valid)
     if num_validated < min(num_valid, FEW_VALIDATED):  # a small sample
         noise = experiment.training.validation_noise or round(
@@ -78,7 +86,7 @@ def plan_evaluation(
         experiment, num_validated, task.graph.num_nodes, (fixed, each), on_gpu=on_gpu
     )
     validation = fixed + each * num_validated
-    ranking = 2 * fixed + each * sum(ranked)
+    ranking = 2 * fixed + each * sum(num_ranked)
     planned = cast(Task[Any], replace(cast(Any, task), experiment=experiment))
     is_chosen = not settings.test_facts
     total = ranking + choosing

@@ -6,6 +6,7 @@ from pathlib import Path
 from torch import nn
 
 from nodepiece.errors import InputError
+from nodepiece.locks import has_writer
 from nodepiece.tasks.run_folder import CONFIG, MODEL, damaged, hash_config
 from nodepiece.tasks.run_place import is_without_work
 from nodepiece.tasks.task import Model, Task
@@ -35,10 +36,11 @@ def load_trained(task: Task[Model], folder: Path) -> tuple[Model, TokenTable]:
     """The trained model of a run folder, and the tokens that it was built on, mapped."""
     stop_spinning()
     if is_without_work(folder):
+        if has_writer(folder):
+            raise InputError(f"{folder} is being trained, and has no model yet; try again later")
         raise InputError(
             f"{folder} has no trained model, as its training was stopped before it saved a "
-            f"checkpoint; train it again with the same command, or with: nodepiece train "
-            f"{folder / CONFIG} -o {folder}"
+            f"checkpoint; train it again with the same command"
         )
     if not (folder / MODEL).is_file():
         raise InputError(

@@ -46,7 +46,7 @@ from nodepiece.tasks.task import Model, Task
 from nodepiece.tasks.tokens import load_for_training
 from nodepiece.threads import start_kernel_threads, stop_spinning
 from nodepiece.tokenizer.tokens import TokenTable
-from nodepiece.training.checkpoint import Progress
+from nodepiece.training.checkpoint import Progress, read_progress
 from nodepiece.training.distribution import current_processes, limit_threads
 from nodepiece.training.loop import Callback, Stopping, fit
 from nodepiece.training.stages import Clock
@@ -119,10 +119,15 @@ def train_and_evaluate(
     options.log(f"{num_parameters(model):,} parameters")
     clock, time = None, EvaluationTime(0.0, 0.0)
     if options.budget is not None:
-        task, time = plan_evaluation(task, model, options.budget)
-        clock = clock_of(options.budget, validation=time.validation, evaluation=time.evaluation)
-        options.log(describe_budget(task, options.budget))
-        if clock.total < LITTLE_TIME * options.budget.seconds and not options.budget.is_enough:
+        budget = options.budget
+        ranked = read_progress(folder / CHECKPOINT).ranked if budget.is_rest else None
+        task, time = plan_evaluation(task, model, budget, ranked)
+        clock = clock_of(
+            budget, task.experiment, validation=time.validation, evaluation=time.evaluation
+        )
+        options.log(describe_budget(task, budget))
+        is_whole = not (budget.is_enough or budget.is_rest)
+        if is_whole and clock.total < LITTLE_TIME * budget.seconds:
             options.log(describe_delay(options.budget))
     progress, stopping = train_model(
         task, model, table, folder, options, is_resumed=is_resumed, clock=clock

@@ -1,6 +1,5 @@
 """The shallow baseline of a run: a vector for every node, of the same size, trained as long."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from nodepiece.evaluation.report import Report
 from nodepiece.settings import Experiment
 from nodepiece.tasks.link_prediction import LinkPrediction
 from nodepiece.tasks.plan import count_parameters, input_from_sizes, sizes_of
-from nodepiece.tasks.run_folder import METRICS
+from nodepiece.tasks.run_folder import METRICS, read_metrics
 from nodepiece.tasks.run_weights import load_trained
 from nodepiece.tasks.runner import RunOptions, run_experiment
 from nodepiece.training.loop import Callback
@@ -65,7 +64,7 @@ def finished_metrics(folder: Path) -> dict[str, Any]:
     path = folder / METRICS
     if not path.is_file():
         raise InputError(f"{folder} is not finished, so its number of steps is open; finish it")
-    metrics: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    metrics = read_metrics(folder)
     if metrics.get("steps") is None:  # of a run that is older than this entry
         raise InputError(f"{path} has no number of steps; train this run again")
     return metrics
@@ -94,7 +93,9 @@ def shallow_settings(
         name=f"{experiment.name}-shallow",
         graph=GraphLayerSettings(),
         training=training,
-        one_vs_all=replace(experiment.one_vs_all, path_queries=0, hide_pairs=False),
+        one_vs_all=replace(
+            experiment.one_vs_all, path_queries=0, hide_pairs=False, target_degree=1
+        ),
         sampled=replace(experiment.sampled, path_queries=0),
         **without_paths,
     )

@@ -71,22 +71,11 @@ def train_experiment(
         raise InputError(
             "minutes and training.epochs both say how long to train; leave out one of them"
         )
-    taken = minutes_for(
-        folder,
-        minutes,
-        is_chosen=is_chosen,
-        has_epochs=has_epochs,
-        resume=resume,
-        overwrite=overwrite,
-    )
     if is_chosen and vocabulary is not None:
         raise InputError(
             f"settings for {experiment or 'these facts'} are chosen with its anchors; give "
             "--vocabulary to an EXPERIMENT, such as fb15k-237-quick --set dataset=GRAPH"
         )
-    budget = None
-    if taken.number is not None:
-        budget = Budget(taken.number, started, is_rest=taken.is_rest)
     chosen, settings = choose_device(device), None
     if is_chosen:
         source: Path = folder / CONFIG
@@ -100,6 +89,19 @@ def train_experiment(
     if settings is not None and vocabulary is not None:
         stored = settings_in(read_header(vocabulary), vocabulary / HEADER)
         settings = replace(settings, tokenizer=stored)
+    taken = minutes_for(
+        folder,
+        minutes,
+        None if is_chosen else settings,
+        is_chosen=is_chosen,
+        has_epochs=has_epochs,
+        resume=resume,
+        overwrite=overwrite,
+    )
+    budget = None
+    if taken.number is not None:
+        whole = taken.over + taken.number
+        budget = Budget(whole, started - 60 * taken.over, is_rest=taken.is_rest)
     with process_group(chosen) as processes:
         log = log if processes.is_first else _log_nothing
         if processes.is_first:  # it creates the folder, which the others must not see unfinished
@@ -126,7 +128,8 @@ def train_experiment(
                 if needed < budget.minutes:
                     budget = Budget(needed, started, is_enough=True)
         else:
-            timed = settings if budget is None else with_validation_for(settings)
+            is_timed = budget is not None or taken.is_rest
+            timed = with_validation_for(settings) if is_timed else settings
             if not isinstance(data, Dataset):
                 log(f"reading {settings.dataset}")
             task = task_record(settings).task.open(timed, data)

@@ -38,7 +38,9 @@ class Progress:
     stages: list[int] = field(default_factory=list)  # see `training/stages.py`
     validate_steps: int = 0
     is_timed: bool = False  # whether a clock decided them
-    minutes_left: float | None = None  # of the run, evaluation included, if it was given some
+    minutes: float | None = None  # that the run was given, evaluation included, if it was
+    minutes_left: float | None = None  # of these
+    ranked: dict[str, int] = field(default_factory=dict)  # how many facts, by these minutes
 
 
 def save_checkpoint(

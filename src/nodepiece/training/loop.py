@@ -60,7 +60,7 @@ def fit(
     """
     settings, fitting = trainer.settings, Fitting(trainer, checkpoint, callbacks)
     if clock is not None:
-        fitting.minutes_left = clock.minutes_left
+        fitting.run_clock = clock
     progress = fitting.start(resume=resume)
     if clock is not None or settings.stages or progress.stages or progress.is_timed:
         return fit_stages(fitting, validate, before_epoch, should_stop, clock)
@@ -117,7 +117,7 @@ def fit_stages(
     if clock is None and not schedule.stages:
         raise InputError(
             "this run was given some minutes and stopped before they were over; say how many more "
-            "it may take (--minutes N)"
+            "it may take (--minutes N), in one process"
         )
     if clock is not None and clock.is_rest and schedule.is_planned(progress.num_steps):
         clock = None  # these steps, as without the stop
@@ -210,7 +210,7 @@ class Fitting:
     def __init__(self, trainer: Trainer[Any], checkpoint: Path, callbacks: list[Callback]) -> None:
         self.trainer, self.checkpoint, self.callbacks = trainer, checkpoint, callbacks
         self.progress = Progress()
-        self.minutes_left: Callable[[], float | None] = lambda: None  # of a clock
+        self.run_clock: Clock | None = None  # of a run that was given minutes
         self.best: dict[str, Tensor] | None = None
         self.clock = self.last_saved = perf_counter()
 
@@ -235,7 +235,10 @@ class Fitting:
 
     def save(self) -> None:
         self.count_seconds()
-        self.progress.minutes_left = self.minutes_left()
+        self.progress.minutes_left = None
+        if (clock := self.run_clock) is not None:
+            self.progress.minutes, self.progress.minutes_left = clock.minutes, clock.minutes_left()
+            self.progress.ranked = clock.ranked
         save_checkpoint(self.checkpoint, self.trainer, self.progress, self.best)
         self.last_saved = perf_counter()
 

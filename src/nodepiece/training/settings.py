@@ -90,7 +90,7 @@ class OneVsAllSettings:
     relation_weight: float = 0.0  # weight of also predicting the relation of each fact
     regularization: float = 0.0  # weight of the N3 norm of the facts' vectors
     target_share: float = 1.0  # of a query's answers: trained in an epoch, others stay visible
-    # targets are facts between nodes of at least so many facts; 2: none is the only one of a node
+    # with hide_targets: facts that a node of a target has at least; 2: it is not the only one
     target_degree: int = 1
     most_targets: int = 0  # answers of a query that are trained in an epoch; 0: no limit
     # weight of a target: (targets of its query) ** -this; 0: all targets, 1: all queries are equal

@@ -6,7 +6,7 @@ clock decides them once, while the rate is still constant, and they are recorded
 and the same stages give the same digits, whatever the time they took.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -65,12 +65,15 @@ class Clock:
         deadline: float,  # by `now`: when the last step and its validation are to be done
         *,
         validation_seconds: float,  # of one validation; 0: there are none
-        end: float | None = None,  # by `now`: when the run is to be evaluated too
-        is_rest: bool = False,  # of the time of a run that was stopped
+        end: float | None = None,  # by `now`: when all is to be done, evaluation included
+        minutes: float | None = None,  # from the start of the run to `end`
+        ranked: Mapping[str, int] | None = None,  # how many facts, by these minutes
+        is_rest: bool = False,  # the run was stopped, and goes on
         now: Callable[[], float] = perf_counter,
     ) -> None:
         self.deadline, self.validation_seconds, self.now = deadline, validation_seconds, now
-        self.end, self.is_rest = end, is_rest
+        self.end, self.minutes, self.is_rest = end, minutes, is_rest
+        self.ranked = dict(ranked or {})
         self.begin, self.first_step = now(), 0
         self.in_validation = 0.0  # seconds since the beginning of the stage
         self.last_validation = validation_seconds
@@ -86,7 +89,7 @@ class Clock:
         return max(1e-9, self.deadline - self.begin)
 
     def minutes_left(self) -> float | None:
-        """Minutes until the run is to be evaluated, if that is known."""
+        """Minutes until the end, evaluation included, if that is known."""
         return None if self.end is None else (self.end - self.now()) / 60
 
     def after_step(self, num_steps: int, schedule: Schedule, device: torch.device) -> None:
