@@ -308,7 +308,8 @@ OUT_OF_SAMPLE = TaskRecord(
     reads=(
         *("tokenizer", "encoder", SCORERS),
         *fields_of("decoder", without=["adjacent_pairs"]),  # CompGCN is not used
-        *("one_vs_all", "out_of_sample"),
+        *fields_of("one_vs_all", without=["hide_pairs", "target_degree"]),
+        "out_of_sample",
         *fields_of("sampled", without=["path_queries"]),
         *fields_of("training", without=["hide_targets"]),  # mask_share hides facts
         *RANKING,
