@@ -1,4 +1,4 @@
-"""The benchmark that tells the scores of an inductive model by the distance of head and tail."""
+"""The benchmark of an inductive model by the distance of head and tail."""
 
 import numpy as np
 import pytest
