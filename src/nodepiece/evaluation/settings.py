@@ -21,9 +21,8 @@ class EvaluationSettings:
     # inductive: also answers that valid or test has, which are then left out, so that some facts
     # have fewer negatives, as published; False: others are drawn
     draws_known: bool = False
-    held_out_share: float = (
-        0.05  # of train, for validation (and test) that a dataset lacks; 0: none
-    )
+    # of train, for validation (and test) that a dataset lacks; 0: none
+    held_out_share: float = 0.05
     # inductive: "refuse", "drop" their facts, or give them the "mean" vector
     unseen_relations: str = "refuse"
     direct_relations: bool = False  # relation prediction: leave inverses out of the candidates

@@ -120,7 +120,8 @@ def train_and_evaluate(
     clock, time = None, EvaluationTime(0.0, 0.0)
     if options.budget is not None:
         budget = options.budget
-        ranked = read_progress(folder / CHECKPOINT).ranked if budget.is_rest else None
+        goes_on = budget.is_rest and is_resumed
+        ranked = read_progress(folder / CHECKPOINT).ranked if goes_on else None
         task, time = plan_evaluation(task, model, budget, ranked)
         clock = clock_of(
             budget, task.experiment, validation=time.validation, evaluation=time.evaluation
